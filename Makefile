@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: MIT
 # replayshim: build, test, demonstrate. `make help` lists the targets. Everything goes under O (build/).
 #
-#   V=1            show commands            ASAN=1 UBSAN=1 TSAN=1 COV=1   instrumented builds
+#   V=1            show commands            ASAN=1 UBSAN=1 TSAN=1 COV=1   instrumented builds, each in its own O
 #   CUDA_HOME=DIR  toolkit with cuda.h      O=DIR                         another build directory
+#   PREFIX=DIR DESTDIR=DIR  for install     FUZZ_SECONDS=N                for each fuzz target
+#   DEPS=no        never look for, nor install, packages
 
 VERSION := 0.1.0
-O ?= build
+SAN_NAMES := $(if $(ASAN),asan) $(if $(UBSAN),ubsan) $(if $(TSAN),tsan) $(if $(COV),cov)
+empty :=
+comma := ,
+O ?= build$(if $(strip $(SAN_NAMES)),/$(subst $(empty) $(empty),-,$(strip $(SAN_NAMES))))
 Q := $(if $(V),,@)
 msg = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
 
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 OPT ?= -O2
 CFLAGS ?= $(OPT) -g
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
@@ -19,10 +26,15 @@ SAN := $(strip $(SAN))
 BASE := -std=gnu11 -D_GNU_SOURCE -DRS_VERSION='"$(VERSION)"' -fno-strict-aliasing -ffp-contract=off \
 	-fvisibility=hidden -fPIC -I. -MMD -MP $(WARN) $(SAN)
 
-# CUDA headers: a toolkit on the machine, else NVIDIA's header wheels (scripts/deps puts them there).
-CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda) $(abspath $(O)/cuda))
-CUDA_INC := -isystem $(CUDA_HOME)/include
-NVCC := $(wildcard $(CUDA_HOME)/bin/nvcc)
+# What is not a Debian package: one copy for all builds.
+DEPDIR := build
+VENV := $(DEPDIR)/venv
+
+# CUDA headers: a toolkit on the machine, else NVIDIA's header wheels (scripts/deps puts them into DEPDIR).
+CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(wildcard /usr/local/cuda/include/cuda.h))
+CUDA_INC := $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include) -isystem $(DEPDIR)/cuda/include
+NVCC := $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc))
+export CUDA_HOME CC
 
 objs = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
@@ -34,6 +46,7 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 SIMTEST_SRC := $(wildcard tests/simunit/*.c)
 CLIENT_SRC := $(wildcard tests/clients/*.c)
 BENCH_SRC := $(wildcard tests/bench/*.c)
+FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 
 SHIM := $(O)/libreplayshim.so
 CTL := $(O)/replayctl
@@ -42,14 +55,37 @@ UNITS := $(patsubst tests/unit/%.c,$(O)/tests/%.t,$(UNIT_SRC))
 SIMTESTS := $(patsubst tests/simunit/%.c,$(O)/tests/%.t,$(SIMTEST_SRC))
 CLIENTS := $(patsubst tests/clients/%.c,$(O)/clients/%,$(CLIENT_SRC))
 BENCHES := $(patsubst tests/bench/%.c,$(O)/bench/%,$(BENCH_SRC))
+FUZZERS := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(FUZZ_SRC))
+TESTS := $(UNITS) $(SIMTESTS) $(filter $(O)/clients/t_%,$(CLIENTS)) $(wildcard tests/t/*.t)
 
 .PHONY: all
-all: $(SHIM) $(CTL) $(SIM) $(UNITS) $(SIMTESTS) $(CLIENTS) $(BENCHES)
+all: $(SHIM) $(CTL) $(SIM) $(UNITS) $(SIMTESTS) $(CLIENTS) $(BENCHES) ## build everything (default)
+
+# Set-up. `make check`, `make demo` and the like install what is missing; any other goal only says what it is. The
+# stamp of a check is not one of an installation, but both say the same: all is there.
+DEPS := $(if $(filter check demo bench lint fuzz deps,$(MAKECMDGOALS)),yes,check)
+deps = $(if $(filter no,$(DEPS)),:,scripts/deps $(if $(filter check,$(DEPS)),--check) --into $(DEPDIR) $(1))
+
+# A source may have begun to include a library, so the look (some 50 ms) follows every change.
+SOURCES := $(wildcard tracker/*.[ch] shim/*.[ch] planner/*.[ch] cupti/*.[ch] tests/*/*.[ch])
+
+$(O)/.deps-build: scripts/deps scripts/headers.txt $(SOURCES)
+	@mkdir -p $(@D)
+	$(Q)$(call deps,build)
+	@touch $@
+
+$(O)/.deps-%: scripts/deps scripts/requirements.txt
+	@mkdir -p $(@D)
+	$(Q)$(call deps,$*)
+	@touch $@
+
+.PHONY: deps
+deps: $(O)/.deps-build $(O)/.deps-test $(O)/.deps-python ## install what build, check and demo need
 
 # The interpreter lives from vectorised lane loops; the rest has no use for -O3.
 $(O)/obj/tests/simcuda/exec%.o: OPT := -O3 -mavx2 -mfma -mf16c
 
-$(O)/obj/%.o: %.c
+$(O)/obj/%.o: %.c | $(O)/.deps-build
 	$(call msg,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(BASE) $(CFLAGS) $(CUDA_INC) -c $< -o $@
@@ -67,7 +103,6 @@ $(SHIM): $(call objs,$(SHIM_SRC)) $(O)/libtracker.a $(wildcard shim/*.map)
 	$(Q)$(CC) -shared $(CFLAGS) $(SAN) -Wl,-soname,libreplayshim.so -Wl,-z,relro,-z,now \
 		$(patsubst %,-Wl$(comma)--version-script=%,$(wildcard shim/*.map)) -o $@ \
 		$(call objs,$(SHIM_SRC)) $(O)/libtracker.a -ldl -lpthread
-comma := ,
 
 $(CTL): $(call objs,$(PLANNER_SRC)) $(O)/libtracker.a
 	$(call msg,LINK,$@)
@@ -103,8 +138,71 @@ $(BENCHES): $(O)/bench/%: $(O)/obj/tests/bench/%.o $(O)/libsim.a $(O)/libtracker
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN) -o $@ $^ -lm -ldl -lpthread -lzstd -llz4
 
+# Fuzz targets: the code under test is compiled with them, for the coverage to guide the fuzzer. cmd_*.c holds the
+# commands, main included, and is left out.
+FUZZ_CC := clang
+FUZZ_LIB := $(TRACKER_SRC) $(filter-out planner/replayctl.c planner/cmd_%.c,$(PLANNER_SRC))
+FUZZ_SECONDS ?= 30
+
+$(FUZZERS): $(O)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIB) $(wildcard tracker/*.[hd]* planner/*.[hd]*) | $(O)/.deps-build $(O)/.deps-fuzz
+	$(call msg,FUZZ,$@)
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -DRS_VERSION='"$(VERSION)"' -fno-strict-aliasing -I. -O1 -g \
+		-fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_LIB) -ljansson -lm
+
+.PHONY: check
+check: all $(O)/.deps-test $(O)/.deps-python ## run all tests (installs what is missing)
+	$(Q)RS_BUILD=$(abspath $(O)) RS_PYTHON=$(abspath $(VENV))/bin/python RS_SAN="$(strip $(SAN_NAMES))" \
+		tests/check $(TESTS)
+
+.PHONY: demo
+demo: all $(O)/.deps-python ## train a real network on the simulated device: unprotected, audited, preserved
+	$(Q)RS_BUILD=$(abspath $(O)) $(VENV)/bin/python scripts/demo/run.py
+
+.PHONY: bench
+bench: all ## measure, in this order, build/bench/* and tests/bench/*.sh
+	$(Q)set -e; for b in $(BENCHES) $(wildcard tests/bench/*.sh); do \
+		echo "== $$b"; RS_BUILD=$(abspath $(O)) LD_LIBRARY_PATH=$(abspath $(O))/simcuda $$b; done
+
+.PHONY: fuzz
+fuzz: $(FUZZERS) ## run every fuzz target for FUZZ_SECONDS, starting from tests/fuzz/corpus
+	$(Q)set -e; for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(O)/fuzz/corpus/$$n; \
+		echo "== $$n"; ASAN_OPTIONS=detect_leaks=1 $$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+		-print_final_stats=1 -verbosity=1 -artifact_prefix=$(O)/fuzz/ $(O)/fuzz/corpus/$$n \
+		$$(ls -d tests/fuzz/corpus/$$n 2>/dev/null); done
+
+.PHONY: lint
+lint: $(O)/.deps-lint ## formatting, static analysis, layer directions, file rules
+	$(Q)scripts/lint $(CUDA_INC)
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+PYHOOK := $(wildcard shim/python)
+MANS := $(wildcard scripts/man/*.1)
+
+.PHONY: install
+install: $(SHIM) $(CTL) ## install library, replayctl, header, manual pages (PREFIX, DESTDIR)
+	$(call msg,INSTALL,$(DESTDIR)$(PREFIX))
+	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/include \
+		$(DESTDIR)$(PREFIX)/share/man/man1
+	$(Q)install -m 755 $(CTL) $(DESTDIR)$(PREFIX)/bin/
+	$(Q)install -m 755 $(SHIM) $(DESTDIR)$(LIBDIR)/
+	$(Q)set -e; for h in $(wildcard shim/include/*.h); do \
+		install -m 644 $$h $(DESTDIR)$(PREFIX)/include/; done
+	$(Q)set -e; for m in $(MANS); do \
+		install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man1/; done
+	$(Q)set -e; for f in $(wildcard $(addsuffix /*,$(PYHOOK))); do \
+		[ -f $$f ] || continue; \
+		install -D -m 644 $$f $(DESTDIR)$(LIBDIR)/replayshim/python/$$(basename $$f); done
+
 .PHONY: clean
-clean:
-	$(Q)rm -rf $(O)
+clean: ## remove what was built in O, but not the downloads in build/venv and build/cuda
+	$(Q)find $(O) -mindepth 1 -maxdepth 1 ! -name venv ! -name cuda -exec rm -rf {} + 2>/dev/null || true
+
+.PHONY: help
+help: ## this text
+	@sed -n '2,7s/^# \{0,1\}//p' Makefile
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
 -include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
