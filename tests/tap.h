@@ -17,8 +17,8 @@
 
 static int tap_count, tap_failed;
 
-__attribute__((format(printf, 4, 5), unused)) static int
-tap_ok(int pass, const char *file, int line, const char *fmt, ...)
+__attribute__((format(printf, 4, 5), unused)) static int tap_ok(int pass, const char *file,
+								int line, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -79,7 +79,7 @@ __attribute__((unused, noreturn)) static void tap_skip_all(const char *why)
 	exit(0);
 }
 
-#define ok(cond, ...) tap_ok(!!(cond), __FILE__, __LINE__, __VA_ARGS__)
+#define ok(cond, ...)		tap_ok(!!(cond), __FILE__, __LINE__, __VA_ARGS__)
 #define is_u64(got, want, what) tap_is_u64(got, want, __FILE__, __LINE__, what)
 #define is_str(got, want, what) tap_is_str(got, want, __FILE__, __LINE__, what)
 

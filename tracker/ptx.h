@@ -20,20 +20,21 @@
 #include <stdint.h>
 
 /* Scalar types, in the ISA's spelling. NONE: no type given. */
-#define RS_PTX_TYPES(T)                                                                             \
-	T(PRED, "pred", 1)                                                                          \
-	T(B8, "b8", 1) T(B16, "b16", 2) T(B32, "b32", 4) T(B64, "b64", 8) T(B128, "b128", 16)       \
-	T(U8, "u8", 1) T(U16, "u16", 2) T(U32, "u32", 4) T(U64, "u64", 8)                           \
-	T(S8, "s8", 1) T(S16, "s16", 2) T(S32, "s32", 4) T(S64, "s64", 8)                           \
-	T(F16, "f16", 2) T(F16X2, "f16x2", 4) T(BF16, "bf16", 2) T(BF16X2, "bf16x2", 4)             \
-	T(TF32, "tf32", 4) T(F32, "f32", 4) T(F64, "f64", 8)
+#define RS_PTX_TYPES(T)                                                                            \
+	T(PRED, "pred", 1)                                                                         \
+	T(B8, "b8", 1)                                                                             \
+	T(B16, "b16", 2) T(B32, "b32", 4) T(B64, "b64", 8) T(B128, "b128", 16) T(U8, "u8", 1)      \
+		T(U16, "u16", 2) T(U32, "u32", 4) T(U64, "u64", 8) T(S8, "s8", 1) T(S16, "s16", 2) \
+			T(S32, "s32", 4) T(S64, "s64", 8) T(F16, "f16", 2) T(F16X2, "f16x2", 4)    \
+				T(BF16, "bf16", 2) T(BF16X2, "bf16x2", 4) T(TF32, "tf32", 4)       \
+					T(F32, "f32", 4) T(F64, "f64", 8)
 
 enum rs_ptx_type {
 	RS_PTX_NONE,
 #define T(id, text, bytes) RS_PTX_##id,
 	RS_PTX_TYPES(T)
 #undef T
-	RS_PTX_TYPE_COUNT
+		RS_PTX_TYPE_COUNT
 };
 
 enum rs_ptx_space {
@@ -59,8 +60,8 @@ struct rs_ptx_var {
 	uint8_t type;
 	uint8_t is_extern;
 	uint8_t is_array;
-	uint32_t align;	   /* bytes, a power of two, at least the type's own */
-	uint64_t size;	   /* bytes; 0 for `x[]` */
+	uint32_t align;	     /* bytes, a power of two, at least the type's own */
+	uint64_t size;	     /* bytes; 0 for `x[]` */
 	const uint8_t *init; /* `size` bytes, or NULL for none (zero) */
 	/* Addresses of other variables inside the initialiser: patched at load. */
 	struct rs_ptx_reloc {
@@ -68,15 +69,15 @@ struct rs_ptx_var {
 		const char *symbol;
 		int64_t addend;
 		uint8_t bytes;
-	} *relocs;
+	} * relocs;
 	uint32_t nrelocs;
 	uint64_t offset; /* params only: byte offset in the parameter block (natural alignment) */
 	uint32_t line;
 };
 
 enum rs_ptx_operand_kind {
-	RS_PTX_OP_REG,	 /* reg */
-	RS_PTX_OP_IMM,	 /* bits: integers sign- or zero-extended to 64; 0f/0d floats as their bits, `fbits` 32/64 */
+	RS_PTX_OP_REG, /* reg */
+	RS_PTX_OP_IMM, /* bits: integers sign- or zero-extended to 64; 0f/0d floats as their bits, `fbits` 32/64 */
 	RS_PTX_OP_SREG,	 /* name: "%tid.x" */
 	RS_PTX_OP_SYM,	 /* symbol + addend used as a value (mov.u64 %rd, buf+4) */
 	RS_PTX_OP_ADDR,	 /* [reg + addend], [symbol + addend], [imm] */
@@ -92,30 +93,32 @@ struct rs_ptx_operand {
 	uint8_t fbits;	/* IMM: 0 integer, 32, 64 */
 	uint8_t negate; /* source predicate written !%p, or -%r where the ISA allows it */
 	uint8_t nelems;
-	int32_t reg;	   /* REG; ADDR: base register or -1 */
-	int32_t reg2;	   /* REG: second destination of `%p|%q` (shfl, vote, setp), else -1 */
-	int32_t target;	   /* LABEL */
-	int64_t imm;	   /* IMM bits; ADDR/SYM addend */
-	const char *name;  /* SREG, SYM, FUNC; ADDR: symbol or NULL */
-	const struct rs_ptx_var *var; /* SYM/ADDR: the variable, resolved innermost first; NULL if unknown */
+	int32_t reg;	  /* REG; ADDR: base register or -1 */
+	int32_t reg2;	  /* REG: second destination of `%p|%q` (shfl, vote, setp), else -1 */
+	int32_t target;	  /* LABEL */
+	int64_t imm;	  /* IMM bits; ADDR/SYM addend */
+	const char *name; /* SREG, SYM, FUNC; ADDR: symbol or NULL */
+	const struct rs_ptx_var
+		*var; /* SYM/ADDR: the variable, resolved innermost first; NULL if unknown */
 	struct rs_ptx_operand *elems;
 };
 
-#define RS_PTX_MAX_PARTS 16
+#define RS_PTX_MAX_PARTS    16
 #define RS_PTX_MAX_OPERANDS 8
 
 struct rs_ptx_insn {
-	const char *text;		       /* whole dotted opcode: "ld.global.v4.f32" */
-	const char *part[RS_PTX_MAX_PARTS];   /* split at dots: "ld", "global", "v4", "f32"; "cluster::x" stays one */
+	const char *text; /* whole dotted opcode: "ld.global.v4.f32" */
+	const char *part
+		[RS_PTX_MAX_PARTS]; /* split at dots: "ld", "global", "v4", "f32"; "cluster::x" stays one */
 	uint8_t nparts;
-	uint8_t type;		/* last type part, NONE if there is none (destination type is the first for cvt) */
-	uint8_t type2;		/* the type part before it (cvt.d.s: type = s, type2 = d), else NONE */
-	uint8_t space;		/* state-space part, NONE: generic */
-	uint8_t vec;		/* 1, 2, 4 (8): from .v2/.v4 */
+	uint8_t type; /* last type part, NONE if there is none (destination type is the first for cvt) */
+	uint8_t type2; /* the type part before it (cvt.d.s: type = s, type2 = d), else NONE */
+	uint8_t space; /* state-space part, NONE: generic */
+	uint8_t vec;   /* 1, 2, 4 (8): from .v2/.v4 */
 	uint8_t noperands;
-	int32_t pred;		/* guarding register or -1 */
+	int32_t pred; /* guarding register or -1 */
 	uint8_t pred_negate;
-	uint32_t line;		/* 1-based line of the text */
+	uint32_t line; /* 1-based line of the text */
 	struct rs_ptx_operand op[RS_PTX_MAX_OPERANDS];
 };
 
@@ -141,7 +144,7 @@ struct rs_ptx_func {
 		const char *name;
 		int32_t *target;
 		uint32_t n;
-	} *tables;
+	} * tables;
 	uint32_t ntables;
 	uint32_t maxntid[3], reqntid[3]; /* 0: not given */
 };

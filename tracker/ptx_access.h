@@ -31,12 +31,13 @@ struct rs_ptx_bounds; /* affine byte bounds per word and direction, opaque to ca
 struct rs_ptx_kernel {
 	const char *name;
 	uint64_t param_bytes;
-	uint8_t opaque;	       /* may also read and write things that no word describes; see `why` */
+	uint8_t opaque; /* may also read and write things that no word describes; see `why` */
 	uint8_t writes_globals; /* may store to module-level .global variables */
 	uint8_t reads_globals;
-	const char *why;       /* static or arena text: first reason for opaque, NULL if it is not */
+	const char *why; /* static or arena text: first reason for opaque, NULL if it is not */
 	uint32_t why_line;
-	struct rs_ptx_word *words; /* every 8-byte word that is dereferenced or passed on, by offset */
+	struct rs_ptx_word
+		*words; /* every 8-byte word that is dereferenced or passed on, by offset */
 	uint32_t nwords;
 	struct rs_ptx_bounds *bounds;
 };

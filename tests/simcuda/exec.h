@@ -26,8 +26,10 @@ struct sim_module *sim_module_load(const char *ptx, size_t len, sim_alloc_fn all
 				   char *err, size_t errlen);
 void sim_module_free(struct sim_module *m); /* does not free what `alloc` gave */
 const struct sim_kernel *sim_module_kernel(const struct sim_module *m, const char *name);
-const struct sim_kernel *sim_module_kernel_at(const struct sim_module *m, unsigned i); /* NULL past the end */
-int sim_module_global(const struct sim_module *m, const char *name, uint64_t *ret_addr, size_t *ret_size);
+const struct sim_kernel *sim_module_kernel_at(const struct sim_module *m,
+					      unsigned i); /* NULL past the end */
+int sim_module_global(const struct sim_module *m, const char *name, uint64_t *ret_addr,
+		      size_t *ret_size);
 
 const char *sim_kernel_name(const struct sim_kernel *k);
 unsigned sim_kernel_nparams(const struct sim_kernel *k);
@@ -35,13 +37,16 @@ int sim_kernel_param(const struct sim_kernel *k, unsigned i, size_t *ret_offset,
 size_t sim_kernel_param_bytes(const struct sim_kernel *k);
 size_t sim_kernel_shared_bytes(const struct sim_kernel *k); /* static */
 size_t sim_kernel_local_bytes(const struct sim_kernel *k);
-unsigned sim_kernel_nregs(const struct sim_kernel *k); /* 32-bit registers after allocation, for attributes */
-unsigned sim_kernel_max_threads(const struct sim_kernel *k); /* .maxntid/.reqntid product, 0: no limit */
+unsigned sim_kernel_nregs(
+	const struct sim_kernel *k); /* 32-bit registers after allocation, for attributes */
+unsigned
+sim_kernel_max_threads(const struct sim_kernel *k); /* .maxntid/.reqntid product, 0: no limit */
 
 /* Ranges a kernel may touch, sorted by base, disjoint. */
 struct sim_range {
 	uint64_t base, size;
-	uint8_t *init; /* uninitialised-read check: one byte per byte, nonzero = written; NULL: not checked */
+	uint8_t *
+		init; /* uninitialised-read check: one byte per byte, nonzero = written; NULL: not checked */
 };
 
 struct sim_launch {
@@ -79,7 +84,7 @@ struct sim_fault {
 };
 
 struct sim_counts {
-	uint64_t thread_insns; /* executed by active lanes */
+	uint64_t thread_insns;		  /* executed by active lanes */
 	uint64_t load_bytes, store_bytes; /* global */
 };
 

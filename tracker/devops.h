@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The device as the tracker sees it: a small table of operations that the shim fills with real
+ * driver calls and the tests fill with a model.
+ *
+ * Everything is asynchronous and ordered by its queue, except event_sync. No operation may be called
+ * with an engine lock held. None calls back into the engine. All return 0 or -errno unless said
+ * otherwise; an operation that fails has had no effect.
+ */
+#ifndef RS_TRACKER_DEVOPS_H
+#define RS_TRACKER_DEVOPS_H
+
+#include <stdint.h>
+
+/* One stream of one context. stream 0 is the context's legacy default stream. */
+struct rs_queue {
+	uint64_t ctx;
+	uint64_t stream;
+};
+
+/* A digest covers this many bytes; the last one of a range may cover fewer. */
+#define RS_DIGEST_CHUNK 4096u
+
+static inline uint64_t rs_digest_count(uint64_t bytes)
+{
+	return (bytes + RS_DIGEST_CHUNK - 1) / RS_DIGEST_CHUNK;
+}
+
+struct rs_devops {
+	void *opaque;
+	/* Device memory, at least 256-byte aligned. -ENOMEM when there is none. */
+	int (*alloc)(void *opaque, struct rs_queue q, uint64_t bytes, uint64_t *ret_addr);
+	/* The caller has made sure that no enqueued work uses it any more. */
+	void (*free)(void *opaque, struct rs_queue q, uint64_t addr);
+	int (*copy)(void *opaque, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes);
+	/*
+	 * One 64-bit digest (rs_digest_chunk of digest.h) per RS_DIGEST_CHUNK bytes of
+	 * [addr, addr + bytes), into `out`, which came from result_alloc.
+	 */
+	int (*digest)(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes,
+		      uint64_t *out);
+	/* Host memory that the device writes and the host reads once an event has passed. */
+	int (*result_alloc)(void *opaque, struct rs_queue q, uint64_t words, uint64_t **ret_words);
+	void (*result_free)(void *opaque, uint64_t *words);
+	int (*event_record)(void *opaque, struct rs_queue q, uint64_t *ret_event);
+	int (*event_wait)(void *opaque, struct rs_queue q, uint64_t event);
+	int (*event_done)(void *opaque, uint64_t event);  /* 1 passed, 0 not yet, -errno */
+	int (*event_sync)(void *opaque, uint64_t event);  /* blocks the host */
+	void (*event_free)(void *opaque, uint64_t event); /* legal while work still waits on it */
+	int (*capturing)(void *opaque,
+			 struct rs_queue q); /* 1 while the stream is being captured */
+};
+
+#endif

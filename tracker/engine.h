@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine: what the shim tells about each driver call, and what the engine does about it.
+ *
+ * It keeps the model (allocations, extents with versions, windows, pending segments) and, through
+ * rs_devops, preserves, restores, digests and compares. docs: tracker/README.md.
+ *
+ * Protocol per device call: fill a struct rs_call, rs_engine_before, the real call,
+ * rs_engine_after. `before` enqueues what must precede the call on its queue (waits, pre-images,
+ * restores), `after` what must follow it (digests of products).
+ *
+ * Invariants: the engine never calls the driver with its lock held; it never blocks the host except
+ * in rs_engine_finish; on its own failure it marks the segment and lets the call through.
+ * Callers: shim, any thread; one struct rs_thread per program thread. No call is made
+ * from inside a devops operation.
+ */
+#ifndef RS_TRACKER_ENGINE_H
+#define RS_TRACKER_ENGINE_H
+
+#include "tracker/devops.h"
+
+struct rs_engine;
+struct rs_records;
+
+enum rs_mode {
+	RS_MODE_OFF,	  /* no hook is handed out */
+	RS_MODE_NOP,	  /* hooks forward at once */
+	RS_MODE_AUDIT,	  /* observe: digests and records, no program byte is touched */
+	RS_MODE_PRESERVE, /* also restore what replays need and undo what they did */
+};
+
+struct rs_engine_config {
+	enum rs_mode mode;
+	uint64_t snapshot_max; /* bytes of preserved memory, 0: no limit but the device's */
+	uint8_t verify;	       /* compare products and restores by digest */
+};
+
+/* records may be NULL (nothing is written). Returns NULL without memory. */
+struct rs_engine *rs_engine_create(const struct rs_engine_config *config,
+				   const struct rs_devops *ops, struct rs_records *records);
+/* Wait for outstanding digests (host blocks), write their records. Safe to call repeatedly. */
+void rs_engine_finish(struct rs_engine *e);
+void rs_engine_destroy(struct rs_engine *e); /* tests only: the shim never unloads */
+
+/* A program thread: its stack of open ranges. Created at the thread's first marker or call. */
+struct rs_thread;
+struct rs_thread *rs_thread_create(struct rs_engine *e);
+void rs_thread_destroy(struct rs_thread *t); /* open windows are closed as aborted */
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+enum rs_alloc_kind {
+	RS_ALLOC_DEVICE,
+	RS_ALLOC_MANAGED, /* the host may change it at any time, unseen */
+	RS_ALLOC_HOST,	  /* pinned or registered: likewise */
+	RS_ALLOC_GLOBAL,  /* a module's variables */
+};
+
+/* After a successful allocation / before the real free. `q` orders stream-ordered frees. */
+void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr,
+		     uint64_t bytes, enum rs_alloc_kind kind);
+void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr);
+/* Before a context goes: everything in it is dropped. */
+void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx);
+/* Before a stream goes. */
+void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q);
+/*
+ * The program's allocation failed for lack of memory: give cached snapshot memory back to the
+ * driver. Returns the bytes released; 0: trying again is pointless.
+ */
+uint64_t rs_engine_trim(struct rs_engine *e);
+
+/* Largest range around addr that the engine knows: 1 and *ret_base, *ret_bytes, or 0. Lock-free. */
+int rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base, uint64_t *ret_bytes);
+
+/* --- calls ---------------------------------------------------------------------------------- */
+
+enum rs_dir { RS_READ = 1, RS_WRITE = 2 };
+
+/* How an access is known, strongest first. */
+enum rs_how {
+	RS_HOW_EXACT,	  /* the call's own ranges */
+	RS_HOW_PTX,	  /* proved from the kernel's PTX */
+	RS_HOW_DECLARED,  /* by the program or a framework hook */
+	RS_HOW_REACHABLE, /* a pointer-looking word of the arguments */
+	RS_HOW_UNKNOWN,	  /* everything the call may reach */
+};
+
+struct rs_access {
+	uint64_t addr;	/* whole: any address inside the allocation */
+	uint64_t bytes; /* whole: ignored */
+	uint8_t dir;	/* RS_READ | RS_WRITE */
+	uint8_t how;
+	uint8_t whole; /* no bounds known: all of the allocation around addr */
+	uint8_t dense; /* writes: every byte of the range is certainly written */
+	uint16_t
+		slot; /* which argument: parameter byte offset / 8; copies: 0 destination, 1 source */
+};
+
+enum rs_call_kind { RS_CALL_COPY, RS_CALL_FILL, RS_CALL_KERNEL, RS_CALL_HOST, RS_CALL_OTHER };
+
+struct rs_call {
+	const char *name; /* kernel or entry point; must live as long as the engine */
+	uint64_t
+		ident; /* identity of code and shape: function, grid, block; equal calls are equal */
+	enum rs_call_kind kind;
+	struct rs_queue q;
+	const struct rs_access *access;
+	unsigned naccess;
+	uint8_t everything;   /* may read and write any allocation (unknown writer, graph launch) */
+	uint8_t host_effect;  /* copies to host memory or runs host code */
+	uint8_t untracked;    /* dereferences an address outside of every known allocation */
+	uint8_t capturing;    /* the stream is being captured: nothing runs now */
+	uint64_t private_[4]; /* the engine's, from before to after */
+};
+
+void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call);
+void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok);
+/* The program has synchronised with the device: a good moment to finish records (never blocks). */
+void rs_engine_poll(struct rs_engine *e);
+
+/* --- markers -------------------------------------------------------------------------------- */
+
+/*
+ * Text grammar (design section 6):
+ *   step:<n>  forward:<name>[#<invocation>]  replay:<name>[#<invocation>]
+ * Any other text is an ordinary range: it is only kept for pairing.
+ */
+void rs_engine_push(struct rs_engine *e, struct rs_thread *t, const char *text);
+void rs_engine_pop(struct rs_engine *e, struct rs_thread *t);
+void rs_engine_mark(struct rs_engine *e, struct rs_thread *t, const char *text);
+/* Process-wide ranges; the id pairs them. */
+uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const char *text);
+void rs_engine_range_end(struct rs_engine *e, struct rs_thread *t, uint64_t id);
+
+/*
+ * Name [addr, addr + bytes): "state:<name>" persistent state, "output:<name>" a declared product,
+ * a bare name is state. A range outside of known allocations is refused (-ENOENT).
+ */
+int rs_engine_region(struct rs_engine *e, uint64_t addr, uint64_t bytes, const char *name);
+void rs_engine_region_drop(struct rs_engine *e, uint64_t addr, uint64_t bytes);
+
+/* --- numbers -------------------------------------------------------------------------------- */
+
+struct rs_engine_stats {
+	uint64_t steps, forwards, replays;
+	uint64_t outcome[3]; /* match, rejection, divergence */
+	uint64_t calls, unknown_writers, untracked;
+	uint64_t live_allocs, live_bytes;
+	uint64_t snapshots, snapshot_bytes, snapshot_bytes_peak, restored_bytes;
+	uint64_t digests, digest_bytes;
+	uint64_t internal_errors;
+};
+void rs_engine_stats(struct rs_engine *e, struct rs_engine_stats *ret);
+
+#endif
