@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * replayctl records: the execution records, filtered, as they stand in the files. They are streamed:
+ * a run of any length needs no memory. Exit status 0, 2 or 3; damaged lines are told on stderr.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/ctl.h"
+#include "planner/fmt.h"
+#include "planner/rundir.h"
+
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
+
+struct listing {
+	enum format format;
+	const char *outcome, *segment;
+	uint64_t shown;
+};
+
+static int parse(int argc, char **argv, struct listing *l)
+{
+	static const struct option options[] = {{"outcome", required_argument, NULL, 'o'},
+						{"segment", required_argument, NULL, 's'},
+						{"format", required_argument, NULL, 'f'},
+						{NULL, 0, NULL, 0}};
+	const char *format = "text";
+	int opt, known = 0;
+
+	while ((opt = getopt_long(argc, argv, "f:", options, NULL)) >= 0) {
+		if (opt == 'o')
+			l->outcome = optarg;
+		else if (opt == 's')
+			l->segment = optarg;
+		else if (opt == 'f')
+			format = optarg;
+		else
+			return rs_ctl_bad_option("records", RS_EXIT_USAGE);
+	}
+	for (int i = 0; l->outcome && i < 3; i++)
+		known |= !strcmp(l->outcome, rs_outcome_names[i]);
+	if (l->outcome && !known)
+		return rs_ctl_usage("records", RS_EXIT_USAGE,
+				    "--outcome takes match, rejection or divergence");
+	if (!strcmp(format, "json"))
+		l->format = FORMAT_JSON;
+	else if (!strcmp(format, "csv"))
+		l->format = FORMAT_CSV;
+	else if (strcmp(format, "text"))
+		return rs_ctl_usage("records", RS_EXIT_USAGE, "no format '%s'", format);
+	if (optind == argc)
+		return rs_ctl_usage("records", RS_EXIT_USAGE, "which directory?");
+	return 0;
+}
+
+/* RFC 4180: quotes around what needs them, doubled inside. */
+static void csv_text(const char *text)
+{
+	if (!text[strcspn(text, "\",\r\n")]) {
+		fputs(text, stdout);
+		return;
+	}
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"')
+			putchar('"');
+		putchar(*text);
+	}
+	putchar('"');
+}
+
+static void codes(const json_t *list, char separator)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		if (i)
+			putchar(separator);
+		rs_fmt_text(stdout, json_string_value(json_array_get(list, i)));
+	}
+}
+
+static void row_text(const struct rs_replay *r)
+{
+	struct rs_fmt bytes, ns;
+
+	printf("%6" PRIu64 "  ", r->step);
+	printf("%*s", 24 - rs_fmt_text(stdout, r->segment), "");
+	printf(" #%-4" PRIu64 " %4" PRIu64 "  %-10s %-9s %-9s %-9s %10s %9s  ", r->invocation,
+	       r->replay, rs_outcome_names[r->outcome], rs_seen_names[r->seen[RS_RUN_ENTRY]],
+	       rs_seen_names[r->seen[RS_RUN_PRODUCT]], rs_seen_names[r->seen[RS_RUN_AFTER]],
+	       rs_fmt_bytes(&bytes, r->bytes), rs_fmt_ns(&ns, r->ns));
+	codes(r->codes, ' ');
+	putchar('\n');
+}
+
+static void row_csv(const struct rs_run *run, const struct rs_replay *r)
+{
+	csv_text(run->path);
+	printf(",%" PRIu64 ",", r->step);
+	csv_text(r->segment);
+	printf(",%" PRIu64 ",%" PRIu64 ",%s,%s,%s,%s,", r->invocation, r->replay,
+	       rs_outcome_names[r->outcome], rs_seen_names[r->seen[RS_RUN_ENTRY]],
+	       rs_seen_names[r->seen[RS_RUN_PRODUCT]], rs_seen_names[r->seen[RS_RUN_AFTER]]);
+	codes(r->codes, ' ');
+	printf(",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", r->ranges, r->bytes, r->ns);
+}
+
+static void row_json(const struct rs_run *run, const struct rs_replay *r, int first)
+{
+	json_t *o = json_pack("{s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I}",
+			      "path", run->path, "step", (json_int_t)r->step, "segment", r->segment,
+			      "invocation", (json_int_t)r->invocation, "replay",
+			      (json_int_t)r->replay, "outcome", rs_outcome_names[r->outcome],
+			      "entry", rs_seen_names[r->seen[RS_RUN_ENTRY]], "product",
+			      rs_seen_names[r->seen[RS_RUN_PRODUCT]], "after",
+			      rs_seen_names[r->seen[RS_RUN_AFTER]], "ranges", (json_int_t)r->ranges,
+			      "bytes", (json_int_t)r->bytes, "ns", (json_int_t)r->ns);
+
+	/* A path that is no UTF-8 cannot be packed; the record still can. */
+	if (!o)
+		o = json_object();
+	json_object_set_new(o, "codes", r->codes ? json_incref(r->codes) : json_array());
+	fputs(first ? "\n" : ",\n", stdout);
+	json_dumpf(o, stdout, JSON_COMPACT);
+	json_decref(o);
+}
+
+static void show(void *ctx, const struct rs_run *run, const struct rs_replay *r)
+{
+	struct listing *l = ctx;
+
+	if (l->outcome && strcmp(l->outcome, rs_outcome_names[r->outcome]))
+		return;
+	if (l->segment && fnmatch(l->segment, r->segment, 0))
+		return;
+	if (l->format == FORMAT_TEXT)
+		row_text(r);
+	else if (l->format == FORMAT_CSV)
+		row_csv(run, r);
+	else
+		row_json(run, r, !l->shown);
+	l->shown++;
+}
+
+static int list_dir(const char *dir, struct listing *l)
+{
+	struct rs_run **runs;
+	size_t n;
+	int r = rs_rundir_read(dir, show, l, &runs, &n);
+
+	if (r) {
+		fprintf(stderr, "replayctl records: %s: %s\n", dir,
+			r == -ENOENT ? "no run data here" : strerror(-r));
+		return RS_EXIT_UNREADABLE;
+	}
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < runs[i]->nproblems; k++)
+			fprintf(stderr, "replayctl records: %s/%s\n", runs[i]->path,
+				runs[i]->problems[k].text);
+	rs_rundir_free(runs, n);
+	return RS_EXIT_CLEAN;
+}
+
+int rs_cmd_records(int argc, char **argv)
+{
+	struct listing l = {0};
+	int status = parse(argc, argv, &l);
+
+	if (status)
+		return status;
+	if (l.format == FORMAT_TEXT)
+		printf("%6s  %-24s %-5s %4s  %-10s %-9s %-9s %-9s %10s %9s  %s\n", "step",
+		       "segment", "inv", "rep", "outcome", "entry", "product", "after", "bytes",
+		       "time", "codes");
+	else if (l.format == FORMAT_CSV)
+		puts("path,step,segment,invocation,replay,outcome,entry,product,after,codes,ranges,"
+		     "bytes,ns");
+	else
+		putchar('[');
+	for (; optind < argc; optind++) {
+		int s = list_dir(argv[optind], &l);
+
+		status = s > status ? s : status;
+	}
+	if (l.format == FORMAT_JSON)
+		puts("\n]");
+	return status;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The report for people: verdict first, then segments, findings, coverage, what to do next, and a
+ * last line to grep for. Every number has a unit, what could not be told is printed, no safety is
+ * claimed. Callers: report and audit. No state.
+ */
+#include "planner/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/fmt.h"
+
+#define FEW_FINDINGS 12
+#define FEW_CALLS    6
+
+struct page {
+	FILE *out;
+	const struct rs_report_style *style;
+	const struct rs_run *run;
+	json_int_t rank;
+};
+
+enum tint { TINT_BOLD, TINT_RED, TINT_YELLOW, TINT_GREEN };
+
+static void tinted(const struct page *p, enum tint tint, const char *text)
+{
+	static const char *const codes[] = {"1", "1;31", "1;33", "1;32"};
+
+	if (p->style->color)
+		fprintf(p->out, "\033[%sm%s\033[0m", codes[tint], text);
+	else
+		fputs(text, p->out);
+}
+
+static enum tint tint_of(enum rs_verdict v)
+{
+	return v == RS_VERDICT_HAZARD	     ? TINT_RED
+	       : v == RS_VERDICT_CANNOT_TELL ? TINT_YELLOW
+					     : TINT_GREEN;
+}
+
+static void title(const struct page *p, const char *word)
+{
+	putc('\n', p->out);
+	tinted(p, TINT_BOLD, word);
+	fprintf(p->out, "%*s", (int)(10 - strlen(word)), "");
+}
+
+static const char *str(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+static json_int_t num(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+/* A field of the head line, if it is known. */
+static void head_field(const struct page *p, const char *label, const char *value)
+{
+	if (!*value)
+		return;
+	fprintf(p->out, "   %s%s", label, *label ? " " : "");
+	rs_fmt_text(p->out, value);
+}
+
+static void head(const struct page *p)
+{
+	const json_t *b = p->run->begin;
+	json_int_t driver = num(b, "driver");
+	struct rs_fmt f;
+
+	fprintf(p->out, "==rs r%" JSON_INTEGER_FORMAT "== replayshim %s %s", p->rank,
+		str(b, "tool"), b ? str(b, "mode") : "(no begin event)");
+	head_field(p, "host", str(b, "host"));
+	if (b)
+		fprintf(p->out, "   pid %" JSON_INTEGER_FORMAT, num(b, "pid"));
+	if (json_array_size(json_object_get(b, "argv"))) {
+		fputs("   ", p->out);
+		rs_fmt_argv(p->out, json_object_get(b, "argv"));
+	}
+	fprintf(p->out, "\n==rs r%" JSON_INTEGER_FORMAT "== data ", p->rank);
+	rs_fmt_text(p->out, p->run->path);
+	head_field(p, "device", str(b, "device"));
+	if (driver)
+		fprintf(p->out, "   driver %" JSON_INTEGER_FORMAT ".%" JSON_INTEGER_FORMAT,
+			driver / 1000, driver % 1000 / 10);
+	fprintf(p->out, "   %s", rs_fmt_plural(&f, p->run->steps, "step"));
+	fputs(p->run->ended ? "\n" : "   ENDED EARLY\n", p->out);
+}
+
+static void verdict(const struct page *p, enum rs_verdict v, const json_t *reasons)
+{
+	title(p, "VERDICT");
+	tinted(p, tint_of(v), rs_verdict_phrase(v));
+	putc('\n', p->out);
+	for (size_t i = 0; i < json_array_size(reasons); i++)
+		fprintf(p->out, "          %s\n", json_string_value(json_array_get(reasons, i)));
+	if (p->run->ended)
+		return;
+	fprintf(p->out,
+		"          The run ended early: there is no end event, so the process was killed, "
+		"left by _exit,\n          or still runs. What follows is what it had written%s.\n",
+		p->run->cut ? "; its last line is cut off" : "");
+}
+
+/* "equal", or the worst with its share: "different 3/24". */
+static void seen_cell(char cell[64], const uint64_t n[3])
+{
+	int worst = n[RS_RUN_DIFFERENT] ? RS_RUN_DIFFERENT
+		    : n[RS_RUN_UNKNOWN] ? RS_RUN_UNKNOWN
+					: RS_RUN_EQUAL;
+	uint64_t all = n[0] + n[1] + n[2];
+
+	if (!all)
+		strcpy(cell, "-");
+	else if (n[worst] == all)
+		strcpy(cell, rs_seen_names[worst]);
+	else
+		snprintf(cell, 64, "%s %" PRIu64 "/%" PRIu64, rs_seen_names[worst], n[worst], all);
+}
+
+static void segment_row(const struct page *p, const struct rs_run_segment *s, int width)
+{
+	enum rs_verdict v = rs_verdict_segment(s);
+	char cells[3][64];
+	const char *code;
+	json_t *count;
+	int n;
+
+	for (int a = 0; a < 3; a++)
+		seen_cell(cells[a], s->seen[a]);
+	fputs("  ", p->out);
+	n = rs_fmt_text(p->out, s->name);
+	fprintf(p->out, "%*s %4" PRIu64 " %7" PRIu64 " %6" PRIu64 " %6" PRIu64 " %7" PRIu64 "  ",
+		n < width ? width - n : 0, "", s->invocations, s->replays, s->outcome[RS_RUN_MATCH],
+		s->outcome[RS_RUN_REJECTION], s->outcome[RS_RUN_DIVERGENCE]);
+	fprintf(p->out, "%-15s %-15s %-15s ", cells[0], cells[1], cells[2]);
+	tinted(p, tint_of(v), rs_verdict_word(v));
+	json_object_foreach(s->codes, code, count)
+	{
+		putc(' ', p->out);
+		rs_fmt_text(p->out, code);
+	}
+	putc('\n', p->out);
+}
+
+static void segments(const struct page *p)
+{
+	uint64_t n[3] = {0};
+	int width = 8;
+
+	for (size_t i = 0; i < p->run->nsegments; i++) {
+		int len = strlen(p->run->segments[i].name);
+
+		n[rs_verdict_segment(&p->run->segments[i])]++;
+		width = len > width ? len : width;
+	}
+	title(p, "SEGMENTS");
+	fprintf(p->out,
+		"%zu replayed: %" PRIu64 " clean, %" PRIu64 " hazard, %" PRIu64 " cannot tell\n",
+		p->run->nsegments, n[RS_VERDICT_CLEAN], n[RS_VERDICT_HAZARD],
+		n[RS_VERDICT_CANNOT_TELL]);
+	if (!p->run->nsegments)
+		return;
+	width = width > 40 ? 40 : width;
+	fprintf(p->out, "  %-*s %4s %7s %6s %6s %7s  %-15s %-15s %-15s %s\n", width, "name", "inv",
+		"replays", "match", "reject", "diverge", "entry", "product", "after", "verdict");
+	for (size_t i = 0; i < p->run->nsegments; i++)
+		segment_row(p, &p->run->segments[i], width);
+}
+
+static void state_line(const struct page *p, const json_t *state)
+{
+	const char *name = str(state, "name");
+	struct rs_fmt f;
+
+	if (!json_object_size(state))
+		return;
+	fputs("      state     ", p->out);
+	if (*name) {
+		rs_fmt_text(p->out, name);
+		fputs("  (", p->out);
+	}
+	fprintf(p->out, "allocation #%" JSON_INTEGER_FORMAT ", offset %" JSON_INTEGER_FORMAT,
+		num(state, "serial"), num(state, "offset"));
+	if (num(state, "bytes"))
+		fprintf(p->out, ", %s", rs_fmt_bytes(&f, num(state, "bytes")));
+	if (*str(state, "addr")) {
+		fputs(", at ", p->out);
+		rs_fmt_text(p->out, str(state, "addr"));
+	}
+	fputs(*name ? ")\n" : "\n", p->out);
+}
+
+static const char *how_phrase(const char *how)
+{
+	static const char *const phrases[][2] = {
+		{"exact", "known exactly"},
+		{"ptx", "proved from its PTX"},
+		{"declared", "declared"},
+		{"reachable", "can reach it from its arguments"},
+		{"unknown", "may have written anything"},
+	};
+
+	for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+		if (!strcmp(how, phrases[i][0]))
+			return phrases[i][1];
+	return how;
+}
+
+static void writer_line(const struct page *p, const json_t *writer)
+{
+	const char *kind = str(writer, "kind");
+
+	if (!json_object_size(writer))
+		return;
+	fputs("      written by ", p->out);
+	rs_fmt_text(p->out, !strcmp(kind, "unknown") ? "an unknown writer" : kind);
+	if (*str(writer, "name")) {
+		putc(' ', p->out);
+		rs_fmt_text(p->out, str(writer, "name"));
+	}
+	if (*str(writer, "how")) {
+		fputs(" (", p->out);
+		rs_fmt_text(p->out, how_phrase(str(writer, "how")));
+		putc(')', p->out);
+	}
+	if (json_object_get(writer, "call"))
+		fprintf(p->out, ", call %" JSON_INTEGER_FORMAT " of step %" JSON_INTEGER_FORMAT,
+			num(writer, "call"), num(writer, "step"));
+	if (*str(writer, "window")) {
+		fputs(", in ", p->out);
+		rs_fmt_text(p->out, str(writer, "window"));
+	}
+	putc('\n', p->out);
+}
+
+static void finding(const struct page *p, const struct rs_run_finding *f)
+{
+	static const enum tint tints[] = {TINT_GREEN, TINT_YELLOW, TINT_RED};
+	static const char *const marks[] = {"[N]", "[W]", "[E]"};
+	const struct rs_finding_info *info = rs_code_find(f->code);
+	struct rs_fmt n;
+
+	tinted(p, tints[f->severity], marks[f->severity]);
+	putc(' ', p->out);
+	rs_fmt_text(p->out, f->code);
+	fprintf(p->out, " %s    ", info ? info->title : "(a code of another version)");
+	rs_fmt_text(p->out, *f->segment ? f->segment : "(no segment)");
+	fprintf(p->out, "    %s, ", rs_fmt_plural(&n, f->count, "time"));
+	if (f->first_step == f->last_step)
+		fprintf(p->out, "step %" PRIu64 "\n", f->first_step);
+	else
+		fprintf(p->out, "steps %" PRIu64 " to %" PRIu64 "\n", f->first_step, f->last_step);
+	state_line(p, json_object_get(f->first, "state"));
+	writer_line(p, json_object_get(f->first, "writer"));
+	if (*str(f->first, "text")) {
+		fputs("      detail    ", p->out);
+		rs_fmt_text(p->out, str(f->first, "text"));
+		putc('\n', p->out);
+	}
+	if (info)
+		fprintf(p->out, "      do        %s\n", info->action);
+}
+
+static void findings(const struct page *p)
+{
+	size_t n = p->run->nfindings;
+	struct rs_fmt e, w, o;
+
+	title(p, "FINDINGS");
+	fprintf(p->out, "%s, %s, %s\n",
+		rs_fmt_plural(&e, rs_verdict_count(p->run, RS_ERROR), "error"),
+		rs_fmt_plural(&w, rs_verdict_count(p->run, RS_WARN), "warning"),
+		rs_fmt_plural(&o, rs_verdict_count(p->run, RS_NOTE), "note"));
+	if (!p->style->verbose && n > FEW_FINDINGS)
+		n = FEW_FINDINGS;
+	for (size_t i = 0; i < n; i++)
+		finding(p, &p->run->findings[i]);
+	if (n < p->run->nfindings)
+		fprintf(p->out, "  ... %zu more: -v\n", p->run->nfindings - n);
+}
+
+struct call_count {
+	const char *name;
+	json_int_t n;
+};
+
+static int most_first(const void *a, const void *b)
+{
+	const struct call_count *x = a, *y = b;
+
+	return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static void calls(const struct page *p, json_t *map)
+{
+	size_t n = json_object_size(map), i = 0, few = FEW_CALLS;
+	struct call_count *v = calloc(n + 1, sizeof(*v));
+	json_int_t rest = 0;
+	struct rs_fmt f;
+	const char *key;
+	json_t *value;
+
+	if (!v || !n) {
+		free(v);
+		return;
+	}
+	json_object_foreach(map, key, value) v[i++] =
+		(struct call_count){key, json_integer_value(value)};
+	qsort(v, n, sizeof(*v), most_first);
+	few = p->style->verbose || n < few ? n : few;
+	fputs("          calls", p->out);
+	for (i = 0; i < few; i++) {
+		fputs(i ? ", " : " ", p->out);
+		rs_fmt_text(p->out, v[i].name);
+		fprintf(p->out, " %s", rs_fmt_count(&f, v[i].n));
+	}
+	for (; i < n; i++)
+		rest += v[i].n;
+	if (few < n)
+		fprintf(p->out, ", %zu other entry points %s", n - few, rs_fmt_count(&f, rest));
+	putc('\n', p->out);
+	free(v);
+}
+
+static void coverage(const struct page *p)
+{
+	const json_t *s = p->run->stats;
+	struct rs_fmt a, b;
+
+	title(p, "COVERAGE");
+	if (s) {
+		fprintf(p->out, "launches %s, of them by unknown writers %s",
+			rs_fmt_count(&a, num(s, "launches")),
+			rs_fmt_count(&b, num(s, "opaque_launches")));
+		fprintf(p->out, "; events lost %s\n", rs_fmt_count(&a, num(s, "lost")));
+		calls(p, json_object_get(s, "calls"));
+		fprintf(p->out,
+			"          entry points unknown to the tool %" JSON_INTEGER_FORMAT
+			", private tables asked for %" JSON_INTEGER_FORMAT,
+			num(s, "unknown_names"), num(s, "export_tables"));
+		if (json_object_get(s, "snapshot_bytes_peak"))
+			fprintf(p->out, ", preserved at most %s",
+				rs_fmt_bytes(&a, num(s, "snapshot_bytes_peak")));
+		fputs("\n          ", p->out);
+	} else {
+		fputs("not known: no statistics were written before the run ended\n          ",
+		      p->out);
+	}
+	fprintf(p->out, "This run saw %s; paths not run were not judged.\n",
+		rs_fmt_plural(&a, p->run->steps, "step"));
+	for (size_t i = 0; i < p->run->nproblems; i++) {
+		fputs("          ", p->out);
+		rs_fmt_text(p->out, p->run->problems[i].text);
+		putc('\n', p->out);
+	}
+	if (p->run->bad_lines > p->run->nproblems)
+		fprintf(p->out, "          ... %" PRIu64 " unusable lines in all\n",
+			p->run->bad_lines);
+}
+
+static void next_steps(const struct page *p, enum rs_verdict v)
+{
+	const json_t *argv = json_object_get(p->run->begin, "argv");
+	int preserving = !strcmp(str(p->run->begin, "mode"), "preserve");
+	const char *last = "";
+
+	title(p, "NEXT");
+	if (!p->run->replays)
+		fputs("mark the segments (README.md, \"Marking segments\"), then run again\n",
+		      p->out);
+	else if (v != RS_VERDICT_CLEAN && !preserving && json_array_size(argv)) {
+		fputs("replayctl run --mode=preserve -- ", p->out);
+		rs_fmt_argv(p->out, argv);
+		putc('\n', p->out);
+	} else if (v == RS_VERDICT_CLEAN || !p->run->nfindings) {
+		fputs("nothing needs to be done\n", p->out);
+	} else {
+		fputs("see what each finding says to do\n", p->out);
+	}
+	fputs("          replayctl records ", p->out);
+	if (p->run->outcome[RS_RUN_DIVERGENCE])
+		fputs("--outcome=divergence ", p->out);
+	rs_fmt_shell(p->out, p->run->path);
+	putc('\n', p->out);
+	for (size_t i = 0; i < p->run->nfindings; i++) {
+		const struct rs_run_finding *f = &p->run->findings[i];
+
+		if (!strcmp(f->code, last) || !rs_code_find(f->code))
+			continue;
+		fputs(*last ? " " : "          replayctl explain ", p->out);
+		fputs(f->code, p->out);
+		last = f->code;
+	}
+	if (*last)
+		putc('\n', p->out);
+}
+
+void rs_report_text(FILE *out, const struct rs_run *run, const struct rs_report_style *style)
+{
+	struct page page = {out, style, run, num(run->begin, "rank")};
+	struct rs_fmt e, w, n, r;
+	enum rs_verdict v;
+	json_t *reasons;
+
+	v = rs_verdict_run(run, &reasons);
+	head(&page);
+	verdict(&page, v, reasons);
+	json_decref(reasons);
+	segments(&page);
+	findings(&page);
+	coverage(&page);
+	next_steps(&page, v);
+	fprintf(out, "==rs== AUDIT SUMMARY: %s, %s, %s; %s: ",
+		rs_fmt_plural(&e, rs_verdict_count(run, RS_ERROR), "error"),
+		rs_fmt_plural(&w, rs_verdict_count(run, RS_WARN), "warning"),
+		rs_fmt_plural(&n, rs_verdict_count(run, RS_NOTE), "note"),
+		rs_fmt_plural(&r, run->replays, "replay"));
+	fprintf(out,
+		"%" PRIu64 " match, %" PRIu64 " rejection, %" PRIu64 " divergence; verdict %s\n",
+		run->outcome[0], run->outcome[1], run->outcome[2], rs_verdict_word(v));
+}
