@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The Python hook (shim/python), in fresh interpreters, against stand-ins for the library and the frameworks.
+
+The stand-in library is a few lines of C that write each call to a file; the stand-in frameworks have the attributes that
+the hook uses. The real ones meet in `make demo`.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+HOOK = TOP / "shim" / "python"
+
+LIBRARY = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void say(const char *what, unsigned long long a, unsigned long long b, const char *text)
+{
+	FILE *f = fopen(getenv("HOOK_CALLS"), "a");
+
+	fprintf(f, "%s %llx %llu %s\n", what, a, b, text);
+	fclose(f);
+}
+
+int replayshim_region_name(uint64_t address, uint64_t bytes, const char *name)
+{
+	say("name", address, bytes, name);
+	return address == 0xbad0 ? -2 : 0;
+}
+
+int replayshim_region_drop(uint64_t address, uint64_t bytes)
+{
+	say("drop", address, bytes, "");
+	return 0;
+}
+
+int replayshim_range_push(const char *text)
+{
+	say("push", 0, 0, text);
+	return 0;
+}
+
+int replayshim_range_pop(void)
+{
+	say("pop", 0, 0, "");
+	return 0;
+}
+"""
+
+TENSOR = """
+import ctypes
+
+class Buf:
+	def __init__(self, address, nbytes, device="CUDA"):
+		self._buf, self.nbytes, self.device = ctypes.c_ulonglong(address), nbytes, device
+
+class Node:
+	def __init__(self, buf=None):
+		self.base, self.realized = self, buf
+
+class Tensor:
+	_device_rng_counters, _device_seeds = {}, {}
+
+	def __init__(self, buf, size=None):
+		self.buf, self.uop, self.size = buf, Node(), size or buf.nbytes
+
+	def nbytes(self):
+		return self.size
+
+	def realize(self, *lst):
+		for t in (self,) + lst:
+			if t.uop.realized is not t.buf:
+				t.uop = Node(t.buf)
+		return self
+
+	def __eq__(self, other):
+		raise TypeError("a tensor is not compared by accident")
+
+	__hash__ = object.__hash__
+"""
+
+STATE = """
+from tinygrad.tensor import Tensor
+
+def get_state_dict(obj, prefix="", tensor_type=Tensor):
+	if isinstance(obj, tensor_type):
+		return {prefix.strip("."): obj}
+	named = {}
+	for k, v in (obj if isinstance(obj, dict) else vars(obj)).items():
+		named.update(get_state_dict(v, prefix + k + ".", tensor_type))
+	return named
+
+def get_parameters(obj):
+	return list(get_state_dict(obj).values())
+"""
+
+TORCH_OLD = """
+class Function:
+	@classmethod
+	def apply(cls, *args):
+		return cls.forward(cls(), *args)
+
+class CheckpointFunction(Function):
+	@staticmethod
+	def forward(ctx, run_function, preserve_rng_state, *args):
+		ctx.run_function, ctx.args = run_function, args
+		CheckpointFunction.last = ctx
+		return run_function(*args)
+
+	@staticmethod
+	def backward(ctx, *grads):
+		return ctx.run_function(*ctx.args)
+
+def _checkpoint_without_reentrant_generator(fn, preserve_rng_state=True, *args, **kwargs):
+	global again
+	again = lambda: fn(*args, **kwargs)
+	yield
+
+def checkpoint(function, *args, use_reentrant=True):
+	if use_reentrant:
+		return CheckpointFunction.apply(function, True, *args)
+	gen = _checkpoint_without_reentrant_generator(function, True, *args)
+	next(gen)
+	ret = function(*args)
+	try:
+		next(gen)
+	except StopIteration:
+		return ret
+"""
+
+count = 0
+failed = 0
+
+
+def ok(right, text, detail=""):
+	global count, failed
+	count += 1
+	print(("ok" if right else "not ok"), count, "-", text)
+	if not right:
+		failed += 1
+		for line in str(detail).splitlines():
+			print("#", line)
+
+
+def is_equal(got, want, text):
+	ok(got == want, text, f"got  {got!r}\nwant {want!r}")
+
+
+class Place:
+	"""A directory with the stand-ins; runs Python programs in it."""
+
+	def __init__(self, path):
+		self.path = pathlib.Path(path)
+		self.library = self.path / "libstandin.so"
+		source = self.path / "standin.c"
+		source.write_text(LIBRARY)
+		subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", self.library, source], check=True)
+		for name, text in (("tinygrad/__init__", ""), ("tinygrad/tensor", TENSOR), ("tinygrad/nn/__init__", ""),
+				("tinygrad/nn/state", STATE), ("torch/__init__", ""), ("torch/utils/__init__", ""),
+				("torch/utils/checkpoint", TORCH_OLD), ("own/sitecustomize", "import sys; sys.own = __name__"),
+				("broken/sitecustomize", "raise ValueError('of the user')"),
+				("missing/sitecustomize", "import no_such_module")):
+			file = self.path / f"{name}.py"
+			file.parent.mkdir(parents=True, exist_ok=True)
+			file.write_text(text)
+		self.calls = self.path / "calls"
+
+	def run(self, code, path=(), library=True, **env):
+		"""(calls of the library, stdout, stderr, status) of a program."""
+		self.calls.write_text("")
+		full = {k: v for k, v in os.environ.items() if not k.startswith(("REPLAYSHIM_", "PYTHON"))}
+		preload = os.environ.get("RS_SAN_PRELOAD", "")
+		full.update(PYTHONPATH=os.pathsep.join([str(HOOK), *map(str, path), str(self.path)]),
+			PYTHONDONTWRITEBYTECODE="1", HOOK_CALLS=str(self.calls), REPLAYSHIM_LOG="debug",
+			LD_PRELOAD=f"{preload} {self.library}" if library else preload)
+		full.update(env)
+		done = subprocess.run([sys.executable, "-c", code], env=full, cwd=self.path, stdout=subprocess.PIPE,
+			stderr=subprocess.PIPE, universal_newlines=True, check=False)
+		calls = [line.rstrip() for line in self.calls.read_text().splitlines()]
+		return calls, done.stdout, done.stderr, done.returncode
+
+
+NET = """
+from tinygrad.tensor import Tensor, Buf, Node
+from tinygrad.nn.state import get_parameters, get_state_dict
+class Part: pass
+net = Part()
+net.norm = Part()
+net.norm.mean = Tensor(Buf(0x1000, 32))
+net.weight = Tensor(Buf(0x2000, 64))
+"""
+
+
+def tinygrad_tests(p):
+	calls, _, err, _ = p.run(NET + "get_parameters(net); net.weight.realize(net.norm.mean); net.weight.realize()")
+	is_equal(sorted(calls), ["name 1000 32 norm.mean", "name 2000 64 weight"], "state is named once it has buffers")
+	ok("attached to tinygrad.nn.state" in err, "what the hook did is said on request", err)
+
+	calls, *_ = p.run(NET + "net.weight.realize(net.norm.mean); get_parameters(net)")
+	is_equal(sorted(calls), ["name 1000 32 norm.mean", "name 2000 64 weight"], "state that has buffers is named at once")
+
+	calls, *_ = p.run(NET + """
+get_state_dict(net); net.weight.realize()
+net.weight.buf = Buf(0x3000, 64); net.weight.uop = Node(); net.weight.realize()
+del net.weight
+net.norm.mean.realize()
+Tensor(Buf(0x1000, 32)).realize()
+del net.norm.mean
+""")
+	is_equal(calls, ["name 2000 64 weight", "drop 2000 64", "name 3000 64 weight", "drop 3000 64",
+		"name 1000 32 norm.mean"], "a name follows its tensor to another buffer, and goes before the buffer is used again")
+
+	calls, *_ = p.run(NET + "get_state_dict(net.norm); net.norm.mean.realize(); get_state_dict(net); get_state_dict([])")
+	is_equal(calls, ["name 1000 32 mean", "name 1000 32 norm.mean"], "the fuller name wins")
+
+	calls, *_ = p.run(NET + """
+Tensor._device_rng_counters["CUDA"] = Tensor(Buf(0x4000, 8)).realize()
+Tensor._device_seeds["CUDA"] = Tensor(Buf(0x5000, 8))
+net.weight.realize(*Tensor._device_seeds.values())
+""")
+	is_equal(calls, ["name 4000 8 rng.counter[CUDA]", "name 5000 8 rng.seed[CUDA]"], "random state is named without a model")
+
+	calls, *_ = p.run(NET + """
+net.cpu, net.view = Tensor(Buf(0x6000, 8, "CPU")), Tensor(Buf(0x7000, 64), 8)
+get_state_dict(net); net.cpu.realize(net.view)
+get_state_dict({"0": Tensor(Buf(0x8000, 8)).realize()})
+get_state_dict({"x": Tensor(Buf(0x9000, 8)).realize()}, tensor_type=(Tensor, int))
+""")
+	is_equal(calls, [], "other devices, views, list places and function arguments are not named")
+
+	calls, *_ = p.run(NET + "net.odd = Tensor(Buf(0xbad0, 8)); get_state_dict(net); net.odd.realize(); net.odd.realize()")
+	is_equal(calls, ["name bad0 8 odd"] * 2, "a range that the library does not know is tried again")
+
+
+def safety_tests(p):
+	calls, out, err, status = p.run(NET + """
+Tensor.nbytes = lambda self: 1 // 0
+print(len(get_parameters(net)), net.weight.realize() is net.weight)
+""")
+	is_equal((calls, out, status), ([], "2 True\n", 0), "an error inside the hook does not reach the program")
+	ok(err.count("ZeroDivisionError") == 1, "it is said once", err)
+
+	_, out, err, _ = p.run(NET + "Tensor.nbytes = lambda self: 1 // 0; get_parameters(net); net.weight.realize()",
+		REPLAYSHIM_LOG="")
+	is_equal((out, err), ("", ""), "and not at all unless asked for")
+
+	code = NET + """
+try: get_state_dict(3)
+except TypeError as e: print("TypeError")
+import tinygrad.nn.state as s
+print(type(s.__loader__).__name__, type(s.__spec__.loader).__name__, get_state_dict.__name__)
+"""
+	_, out, _, _ = p.run(code)
+	is_equal(out, "TypeError\nSourceFileLoader SourceFileLoader get_state_dict\n", "errors and identities are the program's own")
+
+	calls, out, err, status = p.run(NET + "print(get_state_dict.__module__, hasattr(get_state_dict, '__wrapped__'))", library=False)
+	is_equal((calls, out, status), ([], "tinygrad.nn.state False\n", 0), "without the library nothing is touched")
+
+	_, out, _, _ = p.run(NET + "print(hasattr(get_state_dict, '__wrapped__'))", REPLAYSHIM_MODE="off")
+	is_equal(out, "False\n", "nor in mode off")
+
+	_, out, _, _ = p.run("import sys; print('ctypes' in sys.modules, 'importlib.util' in sys.modules and 1 or 0 > 1)")
+	ok(out.startswith("False"), "a program that imports no framework pays for none of it", out)
+
+
+def chain_tests(p):
+	show = "import sys; print(getattr(sys, 'own', None), [d for d in sys.path if d.endswith('shim/python')])"
+	_, out, err, _ = p.run(show, [p.path / "own"])
+	is_equal(out, "sitecustomize []\n", "the program's sitecustomize runs, under its name, and our directory is gone")
+	is_equal(err, "", "silently")
+	_, out, err, _ = p.run("import sitecustomize; print(sitecustomize.__file__)", [p.path / "own"])
+	ok("own/sitecustomize.py" in out, "sitecustomize is the program's own", out + err)
+	_, out, err, status = p.run(show)
+	is_equal((out, status), ("None []\n", 0), "a program without one runs as well")
+
+	def plain(directory):
+		env = dict(os.environ, PYTHONPATH=str(directory), PYTHONDONTWRITEBYTECODE="1")
+		env.pop("LD_PRELOAD", None)
+		return subprocess.run([sys.executable, "-c", "print(1)"], env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+			universal_newlines=True, check=False)
+
+	for name in ("broken", "missing"):
+		want = plain(p.path / name)
+		_, out, err, status = p.run("print(1)", [p.path / name])
+		is_equal((out, status, err.splitlines()[-1:]), (want.stdout, want.returncode, want.stderr.splitlines()[-1:]),
+			f"a {name} sitecustomize ends as without us")
+	calls, *_ = p.run(NET + "get_state_dict(net); net.weight.realize()", [p.path / "broken"])
+	is_equal(calls, ["name 2000 64 weight"], "and the hook works behind it")
+
+
+def main():
+	with tempfile.TemporaryDirectory() as d:
+		p = Place(d)
+		tinygrad_tests(p)
+		safety_tests(p)
+		chain_tests(p)
+	print(f"1..{count}")
+	return 1 if failed else 0
+
+
+if __name__ == "__main__":
+	sys.exit(main())
