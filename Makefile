@@ -173,7 +173,7 @@ fuzz: $(FUZZERS) ## run every fuzz target for FUZZ_SECONDS, starting from tests/
 
 .PHONY: lint
 lint: $(O)/.deps-lint ## formatting, static analysis, layer directions, file rules
-	$(Q)scripts/lint $(CUDA_INC)
+	$(Q)scripts/lint
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
