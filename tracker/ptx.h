@@ -9,8 +9,12 @@
  * .pragma, .section, performance tuning) are skipped.
  *
  * Invariants: everything hangs off one arena and is released by rs_ptx_free; strings are interned
- * and NUL-terminated; branch targets are resolved to instruction indices; registers are numbered
- * per function, without gaps, nested scopes renamed apart.
+ * and NUL-terminated; branch targets are resolved to instruction indices (`ninsns` for a label
+ * behind the last instruction, which means return); registers are numbered per function, without
+ * gaps, nested scopes renamed apart. A range's registers (%r<100>) get their numbers as they are
+ * first used, and unused ones none.
+ * A vector register `.reg .v4 .f32 v` is four registers v.x to v.w; `v` as an operand is their VEC.
+ * A parameter in a register (`.func f(.reg .u32 a)`) has space REG, and a register of its name.
  * Callers: any thread; no global state, no locks, no exit. Memory: malloc; on failure -ENOMEM.
  */
 #ifndef RS_TRACKER_PTX_H
@@ -20,14 +24,15 @@
 #include <stdint.h>
 
 /* Scalar types, in the ISA's spelling. NONE: no type given. */
-#define RS_PTX_TYPES(T)                                                                            \
-	T(PRED, "pred", 1)                                                                         \
-	T(B8, "b8", 1)                                                                             \
-	T(B16, "b16", 2) T(B32, "b32", 4) T(B64, "b64", 8) T(B128, "b128", 16) T(U8, "u8", 1)      \
-		T(U16, "u16", 2) T(U32, "u32", 4) T(U64, "u64", 8) T(S8, "s8", 1) T(S16, "s16", 2) \
-			T(S32, "s32", 4) T(S64, "s64", 8) T(F16, "f16", 2) T(F16X2, "f16x2", 4)    \
-				T(BF16, "bf16", 2) T(BF16X2, "bf16x2", 4) T(TF32, "tf32", 4)       \
-					T(F32, "f32", 4) T(F64, "f64", 8)
+/* clang-format off */
+#define RS_PTX_TYPES(T)                                                                             \
+	T(PRED, "pred", 1)                                                                          \
+	T(B8, "b8", 1) T(B16, "b16", 2) T(B32, "b32", 4) T(B64, "b64", 8) T(B128, "b128", 16)       \
+	T(U8, "u8", 1) T(U16, "u16", 2) T(U32, "u32", 4) T(U64, "u64", 8)                           \
+	T(S8, "s8", 1) T(S16, "s16", 2) T(S32, "s32", 4) T(S64, "s64", 8)                           \
+	T(F16, "f16", 2) T(F16X2, "f16x2", 4) T(BF16, "bf16", 2) T(BF16X2, "bf16x2", 4)             \
+	T(TF32, "tf32", 4) T(F32, "f32", 4) T(F64, "f64", 8)
+/* clang-format on */
 
 enum rs_ptx_type {
 	RS_PTX_NONE,
@@ -82,7 +87,7 @@ enum rs_ptx_operand_kind {
 	RS_PTX_OP_SYM,	 /* symbol + addend used as a value (mov.u64 %rd, buf+4) */
 	RS_PTX_OP_ADDR,	 /* [reg + addend], [symbol + addend], [imm] */
 	RS_PTX_OP_VEC,	 /* {a, b, ...}: elems/nelems */
-	RS_PTX_OP_LABEL, /* target: instruction index */
+	RS_PTX_OP_LABEL, /* target: instruction index, up to ninsns */
 	RS_PTX_OP_FUNC,	 /* name of a function (call target) */
 	RS_PTX_OP_LIST,	 /* (a, b, ...) of a call: elems/nelems */
 	RS_PTX_OP_SINK,	 /* _ */
@@ -93,14 +98,15 @@ struct rs_ptx_operand {
 	uint8_t fbits;	/* IMM: 0 integer, 32, 64 */
 	uint8_t negate; /* source predicate written !%p, or -%r where the ISA allows it */
 	uint8_t nelems;
-	int32_t reg;	  /* REG; ADDR: base register or -1 */
-	int32_t reg2;	  /* REG: second destination of `%p|%q` (shfl, vote, setp), else -1 */
-	int32_t target;	  /* LABEL */
-	int64_t imm;	  /* IMM bits; ADDR/SYM addend */
-	const char *name; /* SREG, SYM, FUNC; ADDR: symbol or NULL */
+	int32_t reg;  /* REG; ADDR: base register or -1 */
+	int32_t reg2; /* second destination of `%p|%q` (shfl, vote, setp), also of `_|%q`; else -1 */
+	int32_t target; /* LABEL; SYM of brx.idx: index into `tables`; else -1 */
+	int64_t imm;	/* IMM bits; ADDR/SYM addend */
+	const char *
+		name; /* SREG, SYM, FUNC, LABEL; ADDR: symbol or NULL; REG: "b0" of %r.b0, or NULL */
 	const struct rs_ptx_var
 		*var; /* SYM/ADDR: the variable, resolved innermost first; NULL if unknown */
-	struct rs_ptx_operand *elems;
+	struct rs_ptx_operand *elems; /* ADDR: what follows the address, [tex, {x, y}] */
 };
 
 #define RS_PTX_MAX_PARTS    16
