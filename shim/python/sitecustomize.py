@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Entry of replayshim's Python hook: the library puts this directory on PYTHONPATH of the programs that it is loaded into.
+"""Entry of replayshim's Python hook: the library puts this directory on PYTHONPATH of the programs that it is in.
 
 Installs the import watch of replayshim_hook, takes the directory off sys.path again and hands over to the sitecustomize
 that the program would have had without us. An error of that one is raised as Python would have seen it; one of ours is

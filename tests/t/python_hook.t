@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The Python hook (shim/python), in fresh interpreters, against stand-ins for the library and the frameworks.
 
-The stand-in library is a few lines of C that write each call to a file; the stand-in frameworks have the attributes that
-the hook uses. The real ones meet in `make demo`.
+The stand-in library is a few lines of C that write each call to a file; the stand-in frameworks have the attributes
+that the hook uses. The real tinygrad and the real library meet in `make demo`.
 """
 import os
 import pathlib
@@ -99,7 +99,7 @@ def get_parameters(obj):
 	return list(get_state_dict(obj).values())
 """
 
-TORCH_OLD = """
+TORCH = """
 class Function:
 	@classmethod
 	def apply(cls, *args):
@@ -133,6 +133,18 @@ def checkpoint(function, *args, use_reentrant=True):
 		return ret
 """
 
+OPTIMIZER = """
+hooks = []
+
+def register_optimizer_step_post_hook(hook):
+	hooks.append(hook)
+
+class Optimizer:
+	def step(self):
+		for h in hooks:
+			h(self, (), {})
+"""
+
 count = 0
 failed = 0
 
@@ -162,7 +174,9 @@ class Place:
 		subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", self.library, source], check=True)
 		for name, text in (("tinygrad/__init__", ""), ("tinygrad/tensor", TENSOR), ("tinygrad/nn/__init__", ""),
 				("tinygrad/nn/state", STATE), ("torch/__init__", ""), ("torch/utils/__init__", ""),
-				("torch/utils/checkpoint", TORCH_OLD), ("own/sitecustomize", "import sys; sys.own = __name__"),
+				("torch/utils/checkpoint", TORCH),
+				("torch/optim/__init__", ""), ("torch/optim/optimizer", OPTIMIZER),
+				("own/sitecustomize", "import sys; sys.own = __name__"),
 				("broken/sitecustomize", "raise ValueError('of the user')"),
 				("missing/sitecustomize", "import no_such_module")):
 			file = self.path / f"{name}.py"
@@ -223,7 +237,8 @@ Tensor._device_rng_counters["CUDA"] = Tensor(Buf(0x4000, 8)).realize()
 Tensor._device_seeds["CUDA"] = Tensor(Buf(0x5000, 8))
 net.weight.realize(*Tensor._device_seeds.values())
 """)
-	is_equal(calls, ["name 4000 8 rng.counter[CUDA]", "name 5000 8 rng.seed[CUDA]"], "random state is named without a model")
+	is_equal(calls, ["name 4000 8 rng.counter[CUDA]", "name 5000 8 rng.seed[CUDA]"],
+		"random state is named without a model")
 
 	calls, *_ = p.run(NET + """
 net.cpu, net.view = Tensor(Buf(0x6000, 8, "CPU")), Tensor(Buf(0x7000, 64), 8)
@@ -235,6 +250,44 @@ get_state_dict({"x": Tensor(Buf(0x9000, 8)).realize()}, tensor_type=(Tensor, int
 
 	calls, *_ = p.run(NET + "net.odd = Tensor(Buf(0xbad0, 8)); get_state_dict(net); net.odd.realize(); net.odd.realize()")
 	is_equal(calls, ["name bad0 8 odd"] * 2, "a range that the library does not know is tried again")
+
+
+def torch_tests(p):
+	code = """
+import torch.optim.optimizer, torch.utils.checkpoint as c
+from torch.utils.checkpoint import checkpoint
+class Block:
+	def __call__(self, x):
+		if x < 0:
+			raise ValueError(x)
+		return 2 * x
+def half(x): return x // 2
+"""
+	calls, out, err, status = p.run(code + """
+b = Block()
+again = lambda: c.CheckpointFunction.backward(c.CheckpointFunction.last, 1)
+print(checkpoint(b, 4), again(), checkpoint(b, 5), checkpoint(half, 6))
+torch.optim.optimizer.Optimizer().step()
+print(checkpoint(b, 7))
+""")
+	is_equal((out, status), ("8 8 10 3\n14\n", 0), "reentrant: results are the program's own")
+	is_equal([c.split(None, 3)[-1] for c in calls if c.startswith("push")], ["forward:Block#0", "replay:Block#0",
+		"forward:Block#1", "forward:half#0", "step:1", "forward:Block#0"],
+		"reentrant: forwards, replays and steps are marked")
+	calls, out, err, status = p.run(code + """
+print(checkpoint(half, 6, use_reentrant=False), c.again(), c.again())
+try: checkpoint(Block(), -1)
+except ValueError as e: print(e)
+try: checkpoint(Block(), -2, use_reentrant=False)
+except ValueError as e: print(e)
+class FakeTensor(int): pass
+print(checkpoint(half, FakeTensor(8), use_reentrant=False))
+""")
+	is_equal((out, status), ("3 3 3\n-1\n-2\n4\n", 0), "generator form: results and errors are the program's own")
+	is_equal([c.split(None, 3)[-1] for c in calls if c.startswith("push")], ["forward:half#0", "replay:half#0",
+		"replay:half#0", "forward:Block#0", "forward:Block#1"], "generator form: each replay is marked, tracing is not")
+	is_equal(sum(c.startswith("push") for c in calls), sum(c.startswith("pop") for c in calls),
+		"ranges are closed on every path")
 
 
 def safety_tests(p):
@@ -256,9 +309,11 @@ import tinygrad.nn.state as s
 print(type(s.__loader__).__name__, type(s.__spec__.loader).__name__, get_state_dict.__name__)
 """
 	_, out, _, _ = p.run(code)
-	is_equal(out, "TypeError\nSourceFileLoader SourceFileLoader get_state_dict\n", "errors and identities are the program's own")
+	is_equal(out, "TypeError\nSourceFileLoader SourceFileLoader get_state_dict\n",
+		"errors and identities are the program's own")
 
-	calls, out, err, status = p.run(NET + "print(get_state_dict.__module__, hasattr(get_state_dict, '__wrapped__'))", library=False)
+	code = NET + "print(get_state_dict.__module__, hasattr(get_state_dict, '__wrapped__'))"
+	calls, out, err, status = p.run(code, library=False)
 	is_equal((calls, out, status), ([], "tinygrad.nn.state False\n", 0), "without the library nothing is touched")
 
 	_, out, _, _ = p.run(NET + "print(hasattr(get_state_dict, '__wrapped__'))", REPLAYSHIM_MODE="off")
@@ -297,6 +352,7 @@ def main():
 	with tempfile.TemporaryDirectory() as d:
 		p = Place(d)
 		tinygrad_tests(p)
+		torch_tests(p)
 		safety_tests(p)
 		chain_tests(p)
 	print(f"1..{count}")

@@ -9,8 +9,12 @@ stderr with REPLAYSHIM_LOG=debug.
 import os
 import sys
 
-# Module to wait for -> submodule of this package whose attach(module) is called.
-ADAPTERS = {"tinygrad.nn.state": "tinygrad", "torch.utils.checkpoint": "torch_checkpoint"}
+# Module to wait for -> submodule and function of this package that is called with it.
+ADAPTERS = {
+	"tinygrad.nn.state": ("tinygrad", "attach"),
+	"torch.optim.optimizer": ("torch_checkpoint", "attach_optimizer"),
+	"torch.utils.checkpoint": ("torch_checkpoint", "attach"),
+}
 
 _said = set()
 
@@ -43,7 +47,8 @@ def _attach(name, module):
 	if not native.present():
 		say("no replayshim library in this process; %s is left alone" % name)
 		return
-	import_module("." + ADAPTERS[name], __name__).attach(module)
+	submodule, function = ADAPTERS[name]
+	getattr(import_module("." + submodule, __name__), function)(module)
 	say("attached to %s" % name)
 
 

@@ -2,9 +2,8 @@
 """tinygrad: names the device buffers of a model's state with the names that the program itself gives them.
 
 get_state_dict (which get_parameters, optimizers' callers, safe_save and load_state_dict go through) tells the names;
-Tensor._device_rng_counters and _device_seeds are tinygrad's random state. A tensor has a buffer only once it is realized
-and may get another one, so after each Tensor.realize the tensors whose graph node changed are looked at again: some tens
-of nanoseconds for each known tensor.
+Tensor._device_rng_counters and _device_seeds are tinygrad's random state. A tensor has a buffer only once it is
+realized and may get another one, so after each Tensor.realize the tensors whose graph node changed are looked at again.
 """
 import functools
 import weakref
