@@ -58,8 +58,11 @@ BENCHES := $(patsubst tests/bench/%.c,$(O)/bench/%,$(BENCH_SRC))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(FUZZ_SRC))
 TESTS := $(UNITS) $(SIMTESTS) $(filter $(O)/clients/t_%,$(CLIENTS)) $(wildcard tests/t/*.t)
 
+# The Python hook goes beside the library, which looks for it there.
+PYHOOK := $(patsubst shim/python/%,$(O)/python/%,$(wildcard shim/python/*.py shim/python/*/*.py))
+
 .PHONY: all
-all: $(SHIM) $(CTL) $(SIM) $(UNITS) $(SIMTESTS) $(CLIENTS) $(BENCHES) ## build everything (default)
+all: $(SHIM) $(PYHOOK) $(CTL) $(SIM) $(UNITS) $(SIMTESTS) $(CLIENTS) $(BENCHES) ## build everything (default)
 
 # Set-up. `make check`, `make demo` and the like install what is missing; any other goal only says what it is. The
 # stamp of a check is not one of an installation, but both say the same: all is there.
@@ -127,6 +130,10 @@ $(SIMTESTS): $(O)/tests/%.t: $(O)/obj/tests/simunit/%.o $(O)/libsim.a $(O)/libtr
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN) -o $@ $^ -lm -lpthread -lzstd -llz4
 
+$(PYHOOK): $(O)/python/%: shim/python/%
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
 # Programs on the Driver API, linked as any user would: with -lcuda and nothing of ours.
 $(CLIENTS): $(O)/clients/%: $(O)/obj/tests/clients/%.o $(SIM)
 	$(call msg,LINK,$@)
@@ -177,11 +184,10 @@ lint: $(O)/.deps-lint ## formatting, static analysis, layer directions, file rul
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
-PYHOOK := $(wildcard shim/python)
 MANS := $(wildcard scripts/man/*.1)
 
 .PHONY: install
-install: $(SHIM) $(CTL) ## install library, replayctl, header, manual pages (PREFIX, DESTDIR)
+install: $(SHIM) $(PYHOOK) $(CTL) ## install library, replayctl, header, manual pages (PREFIX, DESTDIR)
 	$(call msg,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/include \
 		$(DESTDIR)$(PREFIX)/share/man/man1
@@ -191,9 +197,8 @@ install: $(SHIM) $(CTL) ## install library, replayctl, header, manual pages (PRE
 		install -m 644 $$h $(DESTDIR)$(PREFIX)/include/; done
 	$(Q)set -e; for m in $(MANS); do \
 		install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man1/; done
-	$(Q)set -e; for f in $(wildcard $(addsuffix /*,$(PYHOOK))); do \
-		[ -f $$f ] || continue; \
-		install -D -m 644 $$f $(DESTDIR)$(LIBDIR)/replayshim/python/$$(basename $$f); done
+	$(Q)set -e; for f in $(PYHOOK); do \
+		install -D -m 644 $$f $(DESTDIR)$(LIBDIR)/replayshim/python/$${f#$(O)/python/}; done
 
 .PHONY: clean
 clean: ## remove what was built in O, but not the downloads in build/venv and build/cuda
