@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* replayctl explain and version: what the tables say. No run data is read. */
-#include <jansson.h>
+/* replayctl explain, options and version: what the tables say. No run data is read. */
 #include <string.h>
+#include <unistd.h>
 
 #include "planner/ctl.h"
 #include "planner/rundir.h"
+#include "tracker/options.h"
 
 static void explain(const struct rs_finding_info *f)
 {
@@ -40,6 +41,24 @@ int rs_cmd_explain(int argc, char **argv)
 		status = RS_EXIT_USAGE;
 	}
 	return status;
+}
+
+static void put_line(void *out, const char *line)
+{
+	fprintf(out, "%s\n", line);
+}
+
+/* As the library would read them in this environment, complaints included. */
+int rs_cmd_options(int argc, char **argv)
+{
+	struct rs_options options;
+
+	if (argc > 1)
+		return rs_ctl_usage("options", RS_EXIT_USAGE, "no argument '%s'", argv[1]);
+	if (rs_options_parse(&options, environ, put_line, stderr))
+		fputc('\n', stderr);
+	rs_options_print(&options, put_line, stdout);
+	return RS_EXIT_CLEAN;
 }
 
 int rs_cmd_version(int argc, char **argv)

@@ -18,6 +18,7 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 struct listing {
 	enum format format;
 	const char *outcome, *segment;
+	int headed;
 	uint64_t shown;
 };
 
@@ -127,6 +128,23 @@ static void row_json(const struct rs_run *run, const struct rs_replay *r, int fi
 	json_decref(o);
 }
 
+/* Before the first row; a directory that cannot be read leaves stdout empty. */
+static void heading(struct listing *l)
+{
+	if (l->headed)
+		return;
+	l->headed = 1;
+	if (l->format == FORMAT_TEXT)
+		printf("%6s  %-24s %-5s %4s  %-10s %-9s %-9s %-9s %10s %9s  %s\n", "step",
+		       "segment", "inv", "rep", "outcome", "entry", "product", "after", "bytes",
+		       "time", "codes");
+	else if (l->format == FORMAT_CSV)
+		puts("path,step,segment,invocation,replay,outcome,entry,product,after,codes,ranges,"
+		     "bytes,ns");
+	else
+		putchar('[');
+}
+
 static void show(void *ctx, const struct rs_run *run, const struct rs_replay *r)
 {
 	struct listing *l = ctx;
@@ -135,6 +153,7 @@ static void show(void *ctx, const struct rs_run *run, const struct rs_replay *r)
 		return;
 	if (l->segment && fnmatch(l->segment, r->segment, 0))
 		return;
+	heading(l);
 	if (l->format == FORMAT_TEXT)
 		row_text(r);
 	else if (l->format == FORMAT_CSV)
@@ -152,7 +171,7 @@ static int list_dir(const char *dir, struct listing *l)
 
 	if (r) {
 		fprintf(stderr, "replayctl records: %s: %s\n", dir,
-			r == -ENOENT ? "no run data here" : strerror(-r));
+			r == -ENODATA ? "no run data here" : strerror(-r));
 		return RS_EXIT_UNREADABLE;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -170,21 +189,14 @@ int rs_cmd_records(int argc, char **argv)
 
 	if (status)
 		return status;
-	if (l.format == FORMAT_TEXT)
-		printf("%6s  %-24s %-5s %4s  %-10s %-9s %-9s %-9s %10s %9s  %s\n", "step",
-		       "segment", "inv", "rep", "outcome", "entry", "product", "after", "bytes",
-		       "time", "codes");
-	else if (l.format == FORMAT_CSV)
-		puts("path,step,segment,invocation,replay,outcome,entry,product,after,codes,ranges,"
-		     "bytes,ns");
-	else
-		putchar('[');
 	for (; optind < argc; optind++) {
 		int s = list_dir(argv[optind], &l);
 
 		status = s > status ? s : status;
 	}
-	if (l.format == FORMAT_JSON)
+	if (status == RS_EXIT_CLEAN)
+		heading(&l);
+	if (l.format == FORMAT_JSON && l.headed)
 		puts("\n]");
 	return status;
 }

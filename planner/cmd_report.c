@@ -72,7 +72,7 @@ static int collect(const char *dir, int latest, struct collected *all)
 	r = rs_rundir_read(dir, NULL, NULL, &runs, &n);
 	if (r) {
 		fprintf(stderr, "replayctl report: %s: %s\n", dir,
-			r == -ENOENT
+			r == -ENODATA
 				? "no run data here (events.jsonl, records.jsonl, or directories "
 				  "that hold them)"
 				: strerror(-r));

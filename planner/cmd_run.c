@@ -242,7 +242,7 @@ static int report_new(const struct job *job, const struct before *b)
 	int r, fail;
 
 	r = rs_rundir_read(job->dir_abs, NULL, NULL, &runs, &n);
-	if (r && r != -ENOENT)
+	if (r && r != -ENOENT && r != -ENODATA)
 		fprintf(stderr, "==rs== %s: %s\n", job->dir_abs, strerror(-r));
 	for (size_t i = 0; i < n; i++) {
 		if (is_old(b, runs[i]->path))

@@ -205,7 +205,7 @@ static void add_replay(struct rs_run *run, const struct rs_replay *r)
 	run->replays++;
 	run->outcome[r->outcome]++;
 	if (r->step != run->last_step)
-		run->distinct_steps++;
+		run->step_changes++;
 	run->last_step = r->step;
 	for (int a = 0; a < 3; a++)
 		run->seen[a][r->seen[a]]++;
@@ -357,7 +357,10 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 			keep(&run->begin, o);
 	} else if (!strcmp(kind, "stats")) {
 		bad = check_stats(o);
-		if (!bad)
+		/* Later numbers replace earlier ones; a short line leaves the others. */
+		if (!bad && run->stats)
+			json_object_update(run->stats, o);
+		else if (!bad)
 			keep(&run->stats, o);
 	} else if (!strcmp(kind, "end")) {
 		run->ended = 1;
@@ -478,7 +481,8 @@ void rs_run_finish(struct rs_run *run)
 	const char *bad = NULL;
 	uint64_t steps = number(run->stats, "steps", &bad);
 
-	run->steps = steps > run->distinct_steps ? steps : run->distinct_steps;
+	/* A run that was killed before its first statistics: its records tell. */
+	run->steps = run->stats ? steps : run->step_changes;
 	for (size_t i = 0; i < run->nfindings; i++) {
 		struct rs_run_finding *f = &run->findings[i];
 		struct rs_run_segment *s = *f->segment ? segment_of(run, f->segment) : NULL;

@@ -184,7 +184,7 @@ int rs_rundir_read(const char *dir, rs_replay_fn *fn, void *ctx, struct rs_run *
 	}
 	free(paths);
 	if (!r && !n)
-		r = -ENOENT;
+		r = -ENODATA;
 	if (r) {
 		rs_rundir_free(runs, n);
 		return r;

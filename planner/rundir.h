@@ -70,7 +70,7 @@ struct rs_run {
 	size_t nproblems;
 	/* private */
 	json_t *segment_index, *finding_index;
-	uint64_t last_step, distinct_steps;
+	uint64_t last_step, step_changes;
 };
 
 #define RS_RUN_PROBLEMS 20
@@ -93,7 +93,7 @@ void rs_run_finish(struct rs_run *run);
 
 /*
  * Read the process directory `dir`, or every process directory below it, newest first.
- * 0, -ENOENT (no run data there), or what the system said. `fn` may be NULL.
+ * 0, -ENODATA (no run data there), or what the system said. `fn` may be NULL.
  */
 int rs_rundir_read(const char *dir, rs_replay_fn *fn, void *ctx, struct rs_run ***ret_runs,
 		   size_t *ret_n);

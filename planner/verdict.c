@@ -76,6 +76,7 @@ static uint64_t loose_errors(const struct rs_run *run, int doubt)
 static enum rs_verdict gaps(const struct rs_run *run, json_t *reasons)
 {
 	json_int_t lost = json_integer_value(json_object_get(run->stats, "lost"));
+	json_int_t internal = json_integer_value(json_object_get(run->stats, "internal_errors"));
 	size_t before = json_array_size(reasons);
 
 	if (!run->replays)
@@ -91,6 +92,8 @@ static enum rs_verdict gaps(const struct rs_run *run, json_t *reasons)
 		       unknown_in(run->seen));
 	if (lost)
 		reason(reasons, "%" JSON_INTEGER_FORMAT " events were lost", lost);
+	if (internal)
+		reason(reasons, "the tool met %" JSON_INTEGER_FORMAT " internal errors", internal);
 	if (run->bad_lines)
 		reason(reasons, "%" PRIu64 " lines of the run's files could not be read",
 		       run->bad_lines);
