@@ -7,19 +7,19 @@ An ordinary training script. It needs tinygrad, and marks its segments with NVTX
     python train.py --steps 12 --out kept.jsonl                 activations are kept until backward
     python train.py --steps 12 --out again.jsonl --recompute    segments run again in backward
 
-The net is a stem (convolution, BatchNorm, ReLU, dropout), one residual block that is applied twice with the same weights
-(so that its BatchNorm has seen other batches between the two), and a head. The head classifies, and pulls embeddings
-towards those of the same digit in a memory bank: a first-in first-out queue of the embeddings of the latest batches, as
-in cross-batch memory or MoCo. Its forward reads the queue for the loss and then pushes the batch's own embeddings, so the
-queue has moved on when backward comes.
+The net is a stem (convolution, BatchNorm, ReLU, dropout), one residual block that is applied twice with the same
+weights (so that its BatchNorm has seen other activations between the two), and a head. The head classifies, and pulls
+embeddings towards those of the same digit in a memory bank: a first-in first-out queue of the embeddings of the latest
+batches, as in cross-batch memory or MoCo. Its forward reads the queue for the loss and then pushes the batch's own
+embeddings, so the queue has moved on when backward comes.
 
 With --recompute a segment keeps only its input; backward runs its forward again, the way gradient checkpointing does.
-Nothing else differs. Whoever thinks that this cannot change the results overlooks the state that a forward run moves on:
+Nothing else differs. Whoever thinks that this cannot change the results overlooks the state that a forward moves on:
 the running statistics, the random generator's counter, and the queue.
 
 tinygrad is lazy, so a segment's gradient is built next to its forward, on a placeholder for the upstream gradient, and
-the two are realized apart: first the outputs with everything that they move on, later the gradient. Both modes issue the
-same kernels; --recompute issues the forward ones twice.
+the two are realized apart: first the output with everything that the forward moves on, later the gradient. Both modes
+issue the same kernels; --recompute issues the forward ones twice.
 """
 import argparse
 import csv
@@ -128,7 +128,8 @@ class Segment:
 		upstream.assign(gradient).realize()
 		grads[0].realize(*grads[1:])
 		for p, g in zip(self.params, grads[1:]):
-			p.grad = g if p.grad is None else (p.grad + g).realize()
+			p.grad = g if p.grad is None else p.grad + g
+		Tensor.realize(*[p.grad for p in self.params])
 		return grads[0]
 
 

@@ -7,8 +7,8 @@ CheckpointFunction.forward (reentrant), _checkpoint_without_reentrant (1.13) and
 are told apart by attribute, never by version.
 
 A segment is named after its function; its invocation counts the forwards of that name since the last optimizer step,
-which is the step as the library understands it. Not followed: recomputation inside a compiled graph, and frameworks with
-a checkpoint of their own.
+which is the step as the library understands it. Not followed: recomputation inside a compiled graph, and frameworks
+with a checkpoint of their own.
 """
 import functools
 import weakref
