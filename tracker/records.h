@@ -26,6 +26,7 @@ struct rs_json {
 	size_t len;
 	uint8_t depth_first; /* bit d: the object or array at depth d has no member yet */
 	uint8_t depth;
+	uint8_t skipped; /* brackets left out for lack of room: their contents and ends are, too */
 	uint8_t overflow;
 };
 

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One driver call: which windows it belongs to, what it touches there, what must be planned before and
+ * after it.
+ *
+ * A range is classified once per window, at its first access (enum rs_class). Order inside a call:
+ * every window sees the reads (claims, restores), then the writes (holds), then the model is bumped.
+ * The calls of a window are logged by its forward and paired by its replays, so that products are
+ * compared with their own and an input that moved is not mistaken for another one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracker/model.h"
+
+/* How far the log is searched for a call that the replay skipped to. */
+#define RESYNC 256u
+
+struct call_state {
+	struct rs_engine *e;
+	struct rs_oplist *l;
+	struct rs_call *call;
+	uint32_t q;
+	uint64_t number;
+	struct rs_writer who;
+};
+
+struct range {
+	struct rs_alloc *a;
+	uint64_t off, len;
+};
+
+/* The bytes an access means; 0 if they are not in a known allocation. */
+static int locate(struct rs_engine *e, const struct rs_access *x, struct range *ret)
+{
+	uint64_t base, bytes;
+	struct rs_alloc *a = rs_addrmap_find(e->map, x->addr, &base, &bytes);
+
+	if (!a)
+		return 0;
+	ret->a = a;
+	ret->off = x->whole ? 0 : x->addr - base;
+	ret->len = x->whole ? bytes : x->bytes;
+	if (ret->len > bytes - ret->off)
+		ret->len = bytes - ret->off;
+	return ret->len != 0;
+}
+
+static enum rs_class first_class(const struct rs_window *w, const struct rs_alloc *a,
+				 const struct rs_region *region, const struct rs_access *x,
+				 int read)
+{
+	if (region)
+		return region->product ? RS_CLASS_PRODUCT : RS_CLASS_STATE;
+	if (a->birth >= w->begin)
+		return RS_CLASS_PRODUCT;
+	if (x->how >= RS_HOW_REACHABLE)
+		return RS_CLASS_AMBIGUOUS;
+	if (read)
+		return RS_CLASS_STATE;
+	return x->dense ? RS_CLASS_PRODUCT : RS_CLASS_MAYBE;
+}
+
+/* Forward: R must see these bytes as they are now. */
+static void add_claims(struct call_state *c, struct rs_window *w, struct rs_touch *t, uint64_t off,
+		       uint64_t len, enum rs_class cls)
+{
+	struct rs_alloc *a = t->alloc;
+	uint64_t end = off + len;
+
+	if (rs_extmap_split(&a->ext, off, len)) {
+		w->seg->flags |= RS_F_INTERNAL;
+		return;
+	}
+	while (off < end) {
+		struct rs_ext *x = &a->ext.ext[rs_extmap_at(&a->ext, off)];
+		struct rs_claim *claim = RS_PUSH(t->claims);
+
+		if (!claim) {
+			w->seg->flags |= RS_F_INTERNAL;
+			return;
+		}
+		claim->off = x->off;
+		claim->len = x->len;
+		claim->ver = x->ver;
+		claim->cls = (uint8_t)cls;
+		claim->log = w->seg->log.n;
+		x->claimed = 1;
+		/* the host may change these unseen: keep them now, there will be no write to see */
+		if (rs_alloc_is_volatile(a))
+			rs_keep_take(c->e, c->l, c->q, a, x, &c->who);
+		off = x->off + x->len;
+	}
+}
+
+static void upgrade_claims(struct rs_touch *t, uint64_t off, uint64_t len)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->claims.n; i++)
+		if (t->claims.v[i].off < off + len &&
+		    off < t->claims.v[i].off + t->claims.v[i].len &&
+		    t->claims.v[i].cls == RS_CLASS_MAYBE)
+			t->claims.v[i].cls = RS_CLASS_AMBIGUOUS;
+}
+
+/* What the forward read through this argument of this very call, or NULL. */
+static const struct rs_logged_access *forward_read(const struct rs_window *w,
+						   const struct rs_access *x, uint64_t number)
+{
+	const struct rs_logged_call *lc;
+	uint32_t i;
+
+	if (!w->seg || w->matched_call != number)
+		return NULL;
+	lc = &w->seg->log.v[w->matched];
+	for (i = lc->first; i < lc->first + lc->n; i++)
+		if (w->seg->accesses.v[i].slot == x->slot && w->seg->accesses.v[i].dir & RS_READ)
+			return &w->seg->accesses.v[i];
+	return NULL;
+}
+
+/*
+ * The forward read another allocation here: this is not the same tensor, and old bytes of its address
+ * must not be put over it. Nothing can be said about the input but that it moved, or was freed.
+ */
+static int relocated(struct call_state *c, struct rs_window *w, struct rs_alloc *a, uint64_t off,
+		     uint64_t len, const struct rs_access *x)
+{
+	const struct rs_logged_access *la = forward_read(w, x, c->number);
+	const struct rs_touch *then;
+	struct rs_check *k;
+
+	if (!la || la->serial == a->serial)
+		return 0;
+	then = rs_touch_find(w->seg->touches, la->serial);
+	k = rs_check_add(w->rec, RS_CHECK_ENTRY, a, off, len, NULL, NULL);
+	if (k) {
+		k->reason = then && then->alloc->dead ? RS_FINDING_STATE_FREED
+						      : RS_FINDING_UNSEEN_INPUT;
+		k->writer = c->who;
+	}
+	w->rec->flags |= RS_F_UNSEEN;
+	return 1;
+}
+
+static void entered(struct call_state *c, struct rs_window *w, struct rs_touch *t, uint64_t off,
+		    uint64_t len, enum rs_class cls, const struct rs_access *x)
+{
+	if (w->kind == RS_WINDOW_FORWARD) {
+		if (cls != RS_CLASS_PRODUCT)
+			add_claims(c, w, t, off, len, cls);
+		return;
+	}
+	if (cls == RS_CLASS_PRODUCT)
+		return;
+	if (cls == RS_CLASS_STATE && relocated(c, w, t->alloc, off, len, x))
+		return;
+	rs_window_enter_range(c->e, c->l, c->q, w, t->alloc, off, len, cls == RS_CLASS_STATE,
+			      &c->who);
+}
+
+static struct rs_span *insert_span(struct rs_touch *t, uint32_t at)
+{
+	struct rs_span *added = RS_PUSH(t->spans);
+
+	if (!added)
+		return NULL;
+	memmove(&t->spans.v[at + 1], &t->spans.v[at],
+		(t->spans.n - 1 - at) * sizeof(t->spans.v[0]));
+	return &t->spans.v[at];
+}
+
+/* Classify what of the range is new to the window; a read makes MAYBE ambiguous. */
+static void visit(struct call_state *c, struct rs_window *w, const struct range *r,
+		  const struct rs_access *x, int read)
+{
+	struct rs_touch *t = rs_touch_get(
+		c->e, w->kind == RS_WINDOW_FORWARD ? &w->seg->touches : &w->touches, r->a);
+	uint64_t pos = r->off, end = r->off + r->len;
+	uint32_t i = 0;
+
+	if (!t) {
+		*(w->rec ? &w->rec->flags : &w->seg->flags) |= RS_F_INTERNAL;
+		return;
+	}
+	while (pos < end) {
+		const struct rs_region *region;
+		struct rs_span *s;
+		uint64_t until = end, region_end;
+		enum rs_class cls;
+
+		while (i < t->spans.n && t->spans.v[i].off + t->spans.v[i].len <= pos)
+			i++;
+		s = i < t->spans.n ? &t->spans.v[i] : NULL;
+		if (s && s->off <= pos) {
+			if (read && s->cls == RS_CLASS_MAYBE) {
+				s->cls = RS_CLASS_AMBIGUOUS;
+				upgrade_claims(t, s->off, s->len);
+			}
+			pos = s->off + s->len;
+			continue;
+		}
+		if (s && s->off < until)
+			until = s->off;
+		region = rs_region_at(r->a, pos, &region_end);
+		if (region_end < until)
+			until = region_end;
+		cls = first_class(w, r->a, region, x, read);
+		s = insert_span(t, i);
+		if (!s) {
+			*(w->rec ? &w->rec->flags : &w->seg->flags) |= RS_F_INTERNAL;
+			return;
+		}
+		*s = (struct rs_span){.off = pos, .len = until - pos, .cls = (uint8_t)cls};
+		entered(c, w, t, pos, until - pos, cls, x);
+		pos = until;
+	}
+}
+
+/* Did the forward find this write-only range ambiguous (it read it later)? */
+static int forward_read_later(const struct rs_window *w, const struct rs_alloc *a, uint64_t off,
+			      uint64_t len)
+{
+	const struct rs_touch *t = w->seg ? rs_touch_find(w->seg->touches, a->serial) : NULL;
+	uint32_t i;
+
+	for (i = 0; t && i < t->claims.n; i++)
+		if (t->claims.v[i].cls != RS_CLASS_MAYBE && t->claims.v[i].off < off + len &&
+		    off < t->claims.v[i].off + t->claims.v[i].len)
+			return 1;
+	return 0;
+}
+
+/* A replay is about to write: what is not a product must be put back, or at least compared. */
+static void hold_before_write(struct call_state *c, struct rs_window *w, const struct range *r)
+{
+	struct rs_touch *t = rs_touch_find(w->touches, r->a->serial);
+	uint64_t end = r->off + r->len;
+	uint32_t i;
+
+	/* what the host may read at any time is not taken back behind its back: RS020 says so */
+	if (rs_alloc_is_volatile(r->a))
+		return;
+	for (i = 0; t && i < t->spans.n; i++) {
+		struct rs_span s = t->spans.v[i];
+		uint64_t from = s.off > r->off ? s.off : r->off;
+		uint64_t to = s.off + s.len < end ? s.off + s.len : end;
+
+		if (from >= to || s.cls == RS_CLASS_PRODUCT)
+			continue;
+		if (s.cls == RS_CLASS_MAYBE && !forward_read_later(w, r->a, from, to - from))
+			continue;
+		rs_window_hold_range(c->e, c->l, c->q, w, r->a, from, to - from,
+				     s.cls != RS_CLASS_STATE, &c->who);
+	}
+}
+
+static enum rs_class class_at(const struct rs_window *w, const struct range *r)
+{
+	const struct rs_touch *t = rs_touch_find(
+		w->kind == RS_WINDOW_FORWARD ? w->seg->touches : w->touches, r->a->serial);
+	uint32_t i;
+
+	for (i = 0; t && i < t->spans.n; i++)
+		if (r->off >= t->spans.v[i].off && r->off < t->spans.v[i].off + t->spans.v[i].len)
+			return t->spans.v[i].cls;
+	return RS_CLASS_NONE;
+}
+
+static void log_call(struct call_state *c, struct rs_window *w)
+{
+	struct rs_segment *s = w->seg;
+	struct rs_logged_call *lc = RS_PUSH(s->log);
+	unsigned i;
+
+	if (!lc) {
+		s->flags |= RS_F_INTERNAL;
+		return;
+	}
+	lc->ident = c->call->ident;
+	lc->name = c->call->name;
+	lc->call = c->number;
+	lc->first = s->accesses.n;
+	for (i = 0; i < c->call->naccess; i++) {
+		const struct rs_access *x = &c->call->access[i];
+		struct rs_logged_access *la;
+		struct range r;
+
+		if (!locate(c->e, x, &r))
+			continue;
+		la = RS_PUSH(s->accesses);
+		if (!la) {
+			s->flags |= RS_F_INTERNAL;
+			return;
+		}
+		*la = (struct rs_logged_access){.serial = r.a->serial,
+						.off = r.off,
+						.len = r.len,
+						.dir = x->dir,
+						.slot = x->slot,
+						.cls = (uint8_t)class_at(w, &r),
+						.exact = x->dense && !x->whole};
+		lc->n++;
+	}
+}
+
+/* Find the forward's call that this one repeats: the next one, or a later one if calls were left out. */
+static void match_call(struct call_state *c, struct rs_window *w)
+{
+	const struct rs_segment *s = w->seg;
+	uint32_t i, limit = w->log_at + RESYNC;
+
+	for (i = w->log_at; i < s->log.n && i < limit; i++) {
+		if (s->log.v[i].ident != c->call->ident)
+			continue;
+		if (i != w->log_at)
+			w->rec->flags |= RS_F_STRUCTURE;
+		w->rec->skipped += i - w->log_at;
+		w->matched = i;
+		w->matched_call = c->number;
+		w->log_at = i + 1;
+		return;
+	}
+	w->rec->flags |= RS_F_STRUCTURE;
+	w->rec->extra++;
+}
+
+static uint32_t call_flags(const struct rs_call *call)
+{
+	return (call->everything ? RS_F_UNKNOWN_WRITER : 0u) |
+	       (call->untracked ? RS_F_UNTRACKED : 0u) |
+	       (call->host_effect ? RS_F_HOST_EFFECT : 0u) | (call->capturing ? RS_F_CAPTURE : 0u);
+}
+
+/* Reads of one window, then what its writes need. */
+static void in_window(struct call_state *c, struct rs_window *w)
+{
+	unsigned i;
+	struct range r;
+
+	w->queues |= RS_QBIT(c->q);
+	w->last_q = c->q + 1;
+	if (w->unresolved)
+		rs_window_resolve(c->e, w, c->call);
+	*(w->rec ? &w->rec->flags : &w->seg->flags) |= call_flags(c->call);
+	if (c->call->capturing)
+		return;
+	if (w->kind == RS_WINDOW_REPLAY && w->seg)
+		match_call(c, w);
+	for (i = 0; i < c->call->naccess; i++)
+		if (c->call->access[i].dir & RS_READ && locate(c->e, &c->call->access[i], &r))
+			visit(c, w, &r, &c->call->access[i], 1);
+	for (i = 0; i < c->call->naccess; i++) {
+		if (!(c->call->access[i].dir & RS_WRITE) || !locate(c->e, &c->call->access[i], &r))
+			continue;
+		visit(c, w, &r, &c->call->access[i], 0);
+		if (w->kind == RS_WINDOW_REPLAY)
+			hold_before_write(c, w, &r);
+	}
+	if (w->kind == RS_WINDOW_FORWARD)
+		log_call(c, w);
+}
+
+static int is_segment_window(const struct rs_window *w)
+{
+	return !w->closed && w->kind != RS_WINDOW_OTHER;
+}
+
+/* Work of the shim's own on these bytes comes first. */
+static void respect_fence(struct call_state *c, struct rs_alloc *a)
+{
+	if (a->fence && a->fence - 1 != c->q &&
+	    (c->q >= 63 || !(a->fence_ordered & RS_QBIT(c->q)))) {
+		rs_oplist_order(c->l, RS_QBIT(a->fence - 1), c->q);
+		a->fence_ordered |= RS_QBIT(c->q);
+	}
+	a->touched |= RS_QBIT(c->q);
+}
+
+/* A call that may write anything: every byte of its context gets a new version. */
+static void everything(struct call_state *c)
+{
+	uint64_t base = 0, bytes;
+	struct rs_alloc *a;
+
+	c->e->stats.unknown_writers++;
+	for (a = rs_addrmap_next(c->e->map, 0, &base, &bytes); a;
+	     a = rs_addrmap_next(c->e->map, base + 1, &base, &bytes)) {
+		if (a->ctx != c->call->q.ctx)
+			continue;
+		respect_fence(c, a);
+		if (c->e->pending)
+			rs_write_piecewise(c->e, c->l, c->q, a, 0, a->size, &c->who);
+	}
+}
+
+static void touch_model(struct call_state *c)
+{
+	struct rs_engine *e = c->e;
+	unsigned i;
+	struct range r;
+
+	for (i = 0; i < c->call->naccess; i++) {
+		const struct rs_access *x = &c->call->access[i];
+
+		if (!(x->dir & RS_WRITE) || !locate(e, x, &r))
+			continue;
+		/* versions only mean something to pending segments */
+		if (e->pending)
+			rs_write_piecewise(e, c->l, c->q, r.a, r.off, r.len, &c->who);
+	}
+	if (c->call->everything)
+		everything(c);
+}
+
+static const char *window_label(const struct rs_engine *e, const struct rs_thread *t)
+{
+	const struct rs_window *w;
+
+	for (w = t->top; w; w = w->up)
+		if (is_segment_window(w))
+			return w->label;
+	return e->process ? e->process->label : "";
+}
+
+void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
+{
+	struct rs_oplist list;
+	struct call_state c = {.e = e, .l = &list, .call = call};
+	struct rs_window *w;
+	struct range r;
+	unsigned i;
+
+	rs_oplist_init(&list);
+	pthread_mutex_lock(&e->lock);
+	c.number = ++e->clock;
+	call->private_[0] = c.number;
+	e->stats.calls++;
+	e->stats.untracked += call->untracked;
+	c.q = rs_queue_id(e, t, call->q);
+	c.who = (struct rs_writer){.name = call->name,
+				   .kind = (uint8_t)call->kind,
+				   .how = call->naccess ? call->access[0].how : RS_HOW_UNKNOWN,
+				   .call = c.number,
+				   .step = e->step,
+				   .window = window_label(e, t)};
+	if (!call->capturing)
+		for (i = 0; i < call->naccess; i++)
+			if (locate(e, &call->access[i], &r))
+				respect_fence(&c, r.a);
+	for (w = t->top; w; w = w->up)
+		if (is_segment_window(w))
+			in_window(&c, w);
+	for (w = e->process; w; w = w->up)
+		if (is_segment_window(w))
+			in_window(&c, w);
+	if (!call->capturing)
+		touch_model(&c);
+	pthread_mutex_unlock(&e->lock);
+	rs_oplist_run(e, &list);
+}
+
+/* Digest of a product just written: the log's in a forward, a check in a replay. */
+static void digest_product(struct call_state *c, struct rs_window *w, const struct rs_access *x,
+			   const struct range *r)
+{
+	struct rs_logged_access *la = NULL;
+	struct rs_op *op;
+	struct rs_words *words;
+	enum rs_class cls = class_at(w, r);
+	const struct rs_logged_call *lc;
+	uint32_t i;
+
+	if (cls != RS_CLASS_PRODUCT && cls != RS_CLASS_MAYBE)
+		return;
+	lc = w->kind == RS_WINDOW_FORWARD ? &w->seg->log.v[w->seg->log.n - 1]
+					  : &w->seg->log.v[w->matched];
+	for (i = lc->first; i < lc->first + lc->n; i++)
+		if (w->seg->accesses.v[i].slot == x->slot && w->seg->accesses.v[i].dir & RS_WRITE)
+			la = &w->seg->accesses.v[i];
+	if (!la || !la->digest != (w->kind == RS_WINDOW_FORWARD))
+		return;
+	words = rs_words_new(r->len);
+	op = words ? rs_oplist_add(c->l, RS_OP_DIGEST, c->q) : NULL;
+	if (!op) {
+		free(words);
+		return;
+	}
+	op->alloc = r->a;
+	r->a->refs++;
+	op->off = r->off;
+	op->len = r->len;
+	op->words = words;
+	words->refs++;
+	if (w->kind == RS_WINDOW_FORWARD) {
+		la->digest = words;
+	} else {
+		struct rs_check *k = rs_check_add(w->rec, RS_CHECK_PRODUCT, r->a, r->off, r->len,
+						  la->digest, words);
+
+		if (k) {
+			k->exact = la->exact && x->dense && !x->whole;
+			k->writer = c->who;
+			k->reason = RS_FINDING_NOT_EXACT;
+		}
+	}
+}
+
+static void products_in_window(struct call_state *c, struct rs_window *w)
+{
+	struct range r;
+	unsigned i;
+
+	if (!w->seg || (w->kind == RS_WINDOW_FORWARD &&
+			(!w->seg->log.n || w->seg->log.v[w->seg->log.n - 1].call != c->number)))
+		return;
+	if (w->kind == RS_WINDOW_REPLAY && w->matched_call != c->number)
+		return;
+	for (i = 0; i < c->call->naccess; i++)
+		if (c->call->access[i].dir & RS_WRITE && locate(c->e, &c->call->access[i], &r))
+			digest_product(c, w, &c->call->access[i], &r);
+}
+
+void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
+{
+	struct rs_oplist list;
+	struct call_state c = {.e = e, .l = &list, .call = call, .number = call->private_[0]};
+	struct rs_window *w;
+
+	if (!ok || call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
+		return;
+	if (!t->top && !__atomic_load_n(&e->process, __ATOMIC_RELAXED))
+		return;
+	rs_oplist_init(&list);
+	pthread_mutex_lock(&e->lock);
+	c.q = rs_queue_id(e, t, call->q);
+	c.who = (struct rs_writer){.name = call->name,
+				   .kind = (uint8_t)call->kind,
+				   .how = call->naccess ? call->access[0].how : RS_HOW_UNKNOWN,
+				   .call = c.number,
+				   .step = e->step,
+				   .window = window_label(e, t)};
+	for (w = t->top; w; w = w->up)
+		if (is_segment_window(w))
+			products_in_window(&c, w);
+	for (w = e->process; w; w = w->up)
+		if (is_segment_window(w))
+			products_in_window(&c, w);
+	pthread_mutex_unlock(&e->lock);
+	rs_oplist_run(e, &list);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From digests to verdicts: a replay's record is written once its event has passed, in the order in
+ * which replays ended.
+ *
+ * Three values throughout: equal, different, unknown. Unknown is never turned into equal; a replay with
+ * anything unknown is a rejection, with anything different a divergence.
+ * A record in flight belongs to the list until it is taken off under engine.lock; it is then private.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracker/model.h"
+
+#define FINDINGS_PER_RECORD 32u
+
+enum verdict { V_EQUAL, V_UNKNOWN, V_DIFFERENT };
+static const char *const verdict_name[] = {"equal", "unknown", "different"};
+static const char *const outcome_name[] = {"match", "rejection", "divergence"};
+static const char *const kind_name[] = {"copy", "fill", "kernel", "host", "other"};
+static const char *const how_name[] = {"exact", "ptx", "declared", "reachable", "unknown"};
+
+struct outcome {
+	enum verdict entry, product, after;
+	uint64_t codes; /* bit per enum rs_finding */
+	unsigned findings;
+};
+
+/*
+ * Takes over the caller's reference to y and adds one to x. NULL words: cannot be told. Without memory
+ * for the check the replay cannot be vouched for.
+ */
+struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, struct rs_alloc *a,
+			      uint64_t off, uint64_t len, struct rs_words *x, struct rs_words *y)
+{
+	struct rs_check *c = RS_PUSH(r->checks);
+
+	if (!c) {
+		r->flags |= RS_F_INTERNAL;
+		if (y)
+			y->refs--; /* the operation that fills it still holds one */
+		return NULL;
+	}
+	c->kind = (uint8_t)kind;
+	c->alloc = a;
+	a->refs++;
+	c->off = off;
+	c->len = len;
+	c->a = x;
+	if (x)
+		x->refs++;
+	c->b = y;
+	return c;
+}
+
+/* Index of the first differing chunk, -1: equal, -2: cannot be told. */
+static int64_t first_difference(const struct rs_check *c)
+{
+	uint32_t i;
+
+	if (!c->a || !c->b || c->a->failed || c->b->failed || !c->a->w || !c->b->w)
+		return -2;
+	if (c->a->n != c->b->n)
+		return c->exact ? 0 : -2;
+	for (i = 0; i < c->a->n; i++)
+		if (c->a->w[i] != c->b->w[i])
+			return i;
+	return -1;
+}
+
+static void worse(enum verdict *v, enum verdict with)
+{
+	if (with > *v)
+		*v = with;
+}
+
+static void write_state(struct rs_json *j, const struct rs_check *c, uint64_t off)
+{
+	uint64_t until;
+	const struct rs_region *region = rs_region_at(c->alloc, off, &until);
+
+	rs_json_open(j, "state", '{');
+	rs_json_str(j, "name", region ? region->name : "");
+	rs_json_u64(j, "serial", c->alloc->serial);
+	rs_json_u64(j, "offset", region ? region->off : c->off);
+	rs_json_u64(j, "bytes", region ? region->len : c->len);
+	rs_json_hex(j, "addr", c->alloc->base + (region ? region->off : c->off));
+	rs_json_close(j, '}');
+}
+
+static void write_writer(struct rs_json *j, const struct rs_writer *w)
+{
+	rs_json_open(j, "writer", '{');
+	rs_json_str(j, "kind", kind_name[w->kind]);
+	rs_json_str(j, "name", w->name);
+	rs_json_str(j, "how", how_name[w->how]);
+	rs_json_u64(j, "call", w->call);
+	rs_json_u64(j, "step", w->step);
+	rs_json_str(j, "window", w->window);
+	rs_json_close(j, '}');
+}
+
+/* check NULL: a finding about the replay as a whole. */
+static void report(struct rs_engine *e, const struct rs_replay *r, struct outcome *o,
+		   enum rs_finding id, const struct rs_check *c, uint64_t off)
+{
+	const struct rs_finding_info *info = &rs_findings[id];
+	struct rs_json j;
+	char code[16];
+
+	o->codes |= 1ull << id;
+	if (!e->records || o->findings++ >= FINDINGS_PER_RECORD)
+		return;
+	snprintf(code, sizeof(code), "RS%03u", info->code);
+	rs_json_begin(&j);
+	rs_json_str(&j, "t", "finding");
+	rs_json_u64(&j, "ts", rs_now_ns());
+	rs_json_str(&j, "code", code);
+	rs_json_str(&j, "sev", rs_severity_name(info->severity));
+	rs_json_str(&j, "segment", r->name);
+	rs_json_u64(&j, "invocation", r->invocation);
+	rs_json_u64(&j, "replay", r->k);
+	rs_json_u64(&j, "step", r->step);
+	if (c) {
+		write_state(&j, c, off);
+		write_writer(&j, &c->writer);
+	}
+	rs_json_str(&j, "text", info->title);
+	rs_records_write(e->records, RS_RECORD_EVENTS, &j);
+}
+
+static void judge_check(struct rs_engine *e, const struct rs_replay *r, struct outcome *o,
+			const struct rs_check *c)
+{
+	int64_t at = first_difference(c);
+	uint64_t off = at > 0 ? c->off + (uint64_t)at * RS_DIGEST_CHUNK : c->off;
+
+	if (at == -1)
+		return;
+	switch ((enum rs_check_kind)c->kind) {
+	case RS_CHECK_ENTRY:
+		worse(&o->entry, at == -2 ? V_UNKNOWN : V_DIFFERENT);
+		report(e, r, o, at == -2 ? c->reason : RS_FINDING_STATE_OVERWRITTEN, c, off);
+		break;
+	case RS_CHECK_RESTORE:
+		/* restored bytes that are not the kept ones: our own fault, never a match */
+		worse(&o->entry, V_UNKNOWN);
+		report(e, r, o, at == -2 ? RS_FINDING_INTERNAL : RS_FINDING_SNAPSHOT_LOST, c, off);
+		break;
+	case RS_CHECK_PRODUCT:
+		worse(&o->product, at == -2 || !c->exact ? V_UNKNOWN : V_DIFFERENT);
+		break;
+	case RS_CHECK_AFTER:
+		worse(&o->after, at == -2 ? V_UNKNOWN : V_DIFFERENT);
+		report(e, r, o, at == -2 ? c->reason : RS_FINDING_SIDE_EFFECT, c, off);
+		break;
+	case RS_CHECK_AMBIGUOUS:
+		worse(&o->after, V_UNKNOWN);
+		report(e, r, o, RS_FINDING_CANNOT_TELL, c, off);
+		break;
+	}
+}
+
+/* What a flag means for the three verdicts, beside its finding. */
+static const struct {
+	uint32_t flag;
+	uint8_t finding;
+	uint8_t entry, product, after; /* enum verdict, as a minimum */
+} flag_rules[] = {
+	{RS_F_NO_FORWARD, RS_FINDING_NO_FORWARD, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
+	{RS_F_CAPTURE, RS_FINDING_CAPTURE, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
+	{RS_F_UNKNOWN_WRITER, RS_FINDING_UNKNOWN_WRITER, V_UNKNOWN, V_EQUAL, V_UNKNOWN},
+	{RS_F_UNTRACKED, RS_FINDING_UNTRACKED_MEMORY, V_UNKNOWN, V_EQUAL, V_UNKNOWN},
+	{RS_F_LOST, RS_FINDING_SNAPSHOT_LOST, V_UNKNOWN, V_EQUAL, V_UNKNOWN},
+	{RS_F_INTERNAL, RS_FINDING_INTERNAL, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
+	{RS_F_HOST_EFFECT, RS_FINDING_HOST_EFFECT, V_EQUAL, V_EQUAL, V_EQUAL},
+	{RS_F_ABORTED, RS_FINDING_ABORTED, V_EQUAL, V_EQUAL, V_EQUAL},
+	{RS_F_STRUCTURE, RS_FINDING_STRUCTURE, V_EQUAL, V_EQUAL, V_EQUAL},
+};
+
+static void judge_flags(struct rs_engine *e, const struct rs_replay *r, struct outcome *o)
+{
+	unsigned i;
+
+	for (i = 0; i < sizeof(flag_rules) / sizeof(flag_rules[0]); i++) {
+		if (!(r->flags & flag_rules[i].flag))
+			continue;
+		worse(&o->entry, flag_rules[i].entry);
+		worse(&o->product, flag_rules[i].product);
+		worse(&o->after, flag_rules[i].after);
+		/* a missing snapshot has already been reported with its place, if it has one */
+		if (!(o->codes & 1ull << flag_rules[i].finding))
+			report(e, r, o, flag_rules[i].finding, NULL, 0);
+	}
+}
+
+/* Products that differ although nothing else did: the replay is not exact in itself. */
+static void judge_products(struct rs_engine *e, const struct rs_replay *r, struct outcome *o)
+{
+	uint32_t i, products = 0, expected = 0;
+
+	for (i = 0; i < r->checks.n; i++)
+		products += r->checks.v[i].kind == RS_CHECK_PRODUCT;
+	for (i = 0; r->seg && i < r->seg->accesses.n; i++)
+		expected += r->seg->accesses.v[i].dir & RS_WRITE &&
+			    (r->seg->accesses.v[i].cls == RS_CLASS_PRODUCT ||
+			     r->seg->accesses.v[i].cls == RS_CLASS_MAYBE);
+	/*
+	 * Nothing was paired, or the replay made calls of its own in place of the forward's: what it
+	 * produced was not compared. A replay that stops early, or adds calls, is fine.
+	 */
+	if ((!products && expected) || (r->extra && r->skipped))
+		worse(&o->product, V_UNKNOWN);
+	if (o->entry != V_EQUAL || o->product == V_EQUAL)
+		return;
+	for (i = 0; i < r->checks.n; i++) {
+		const struct rs_check *c = &r->checks.v[i];
+		int64_t at;
+
+		if (c->kind != RS_CHECK_PRODUCT)
+			continue;
+		at = first_difference(c);
+		if (at == -1)
+			continue;
+		report(e, r, o, RS_FINDING_NOT_EXACT, c,
+		       at > 0 ? c->off + (uint64_t)at * RS_DIGEST_CHUNK : c->off);
+		return; /* the first one is the cause, the rest follow from it */
+	}
+}
+
+static unsigned outcome_of(const struct outcome *o)
+{
+	enum verdict worst = o->entry;
+
+	worse(&worst, o->product);
+	worse(&worst, o->after);
+	return worst;
+}
+
+static void write_record(struct rs_engine *e, const struct rs_replay *r, const struct outcome *o)
+{
+	struct rs_json j;
+	char code[16];
+	unsigned i;
+
+	rs_json_begin(&j);
+	rs_json_str(&j, "t", "replay");
+	rs_json_u64(&j, "step", r->step);
+	rs_json_str(&j, "segment", r->name);
+	rs_json_u64(&j, "invocation", r->invocation);
+	rs_json_u64(&j, "replay", r->k);
+	rs_json_str(&j, "outcome", outcome_name[outcome_of(o)]);
+	rs_json_str(&j, "entry", verdict_name[o->entry]);
+	rs_json_str(&j, "product", verdict_name[o->product]);
+	rs_json_str(&j, "after", verdict_name[o->after]);
+	rs_json_open(&j, "codes", '[');
+	for (i = 0; i < RS_FINDING_COUNT; i++) {
+		if (!(o->codes & 1ull << i))
+			continue;
+		snprintf(code, sizeof(code), "RS%03u", rs_findings[i].code);
+		rs_json_str(&j, NULL, code);
+	}
+	rs_json_close(&j, ']');
+	rs_json_u64(&j, "ranges", r->ranges);
+	rs_json_u64(&j, "bytes", r->bytes);
+	rs_json_u64(&j, "ns", r->end_ns - r->begin_ns);
+	rs_records_write(e->records, RS_RECORD_REPLAYS, &j);
+}
+
+/* engine.lock held. The record is consumed. */
+static void finalise(struct rs_engine *e, struct rs_replay *r)
+{
+	struct outcome o = {V_EQUAL, V_EQUAL, V_EQUAL, 0, 0};
+	uint32_t i;
+
+	for (i = 0; i < r->checks.n; i++)
+		judge_check(e, r, &o, &r->checks.v[i]);
+	judge_flags(e, r, &o);
+	judge_products(e, r, &o);
+	e->stats.outcome[outcome_of(&o)]++;
+	if (e->records)
+		write_record(e, r, &o);
+	for (i = 0; i < r->checks.n; i++) {
+		rs_words_put(e, r->checks.v[i].a);
+		rs_words_put(e, r->checks.v[i].b);
+		rs_alloc_unref(e, r->checks.v[i].alloc);
+	}
+	free(r->checks.v);
+	rs_segment_unref(e, r->seg);
+	free(r);
+}
+
+/*
+ * Write the records whose event has passed, oldest first; wait: all of them, blocking the host. An
+ * event that fails (a lost context) makes its record a rejection.
+ */
+void rs_replay_finish_ready(struct rs_engine *e, int wait)
+{
+	for (;;) {
+		struct rs_replay *r;
+		int done = 1;
+
+		pthread_mutex_lock(&e->lock);
+		r = e->flight;
+		if (r && r->busy)
+			r = NULL; /* another thread is asking about it */
+		if (r)
+			r->busy = 1;
+		pthread_mutex_unlock(&e->lock);
+		if (!r)
+			return;
+		if (r->event)
+			done = wait ? e->ops->event_sync(e->ops->opaque, r->event) ?: 1
+				    : e->ops->event_done(e->ops->opaque, r->event);
+		pthread_mutex_lock(&e->lock);
+		r->busy = 0;
+		if (!done) {
+			pthread_mutex_unlock(&e->lock);
+			return;
+		}
+		if (done < 0) {
+			for (uint32_t i = 0; i < r->checks.n; i++)
+				if (r->checks.v[i].b)
+					r->checks.v[i].b->failed = 1;
+			r->flags |= RS_F_INTERNAL;
+		}
+		e->flight = r->next;
+		if (!e->flight)
+			e->flight_end = &e->flight;
+		pthread_mutex_unlock(&e->lock);
+		if (r->event)
+			e->ops->event_free(e->ops->opaque, r->event);
+		pthread_mutex_lock(&e->lock);
+		finalise(e, r);
+		pthread_mutex_unlock(&e->lock);
+	}
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine's frame: creation, allocations, regions, queues, strings, numbers. See engine.h and
+ * model.h.
+ */
+#include "tracker/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tracker/model.h"
+
+/* Interned text: names in the model are pointers, equal texts equal pointers, kept for ever. */
+struct rs_strings {
+	UT_hash_handle hh;
+	char text[];
+};
+
+int rs_vec_grow(void **v, uint32_t n, uint32_t *cap, size_t size)
+{
+	uint32_t want = *cap ? *cap * 2 : 4;
+	void *grown;
+
+	if (n >= *cap) {
+		grown = want > *cap ? realloc(*v, want * size) : NULL;
+		if (!grown)
+			return -ENOMEM;
+		*v = grown;
+		*cap = want;
+	}
+	memset((char *)*v + n * size, 0, size);
+	return 0;
+}
+
+uint64_t rs_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+const char *rs_intern(struct rs_engine *e, const char *text)
+{
+	size_t len = strlen(text);
+	struct rs_strings *s;
+
+	HASH_FIND(hh, e->strings, text, len, s);
+	if (s)
+		return s->text;
+	s = malloc(sizeof(*s) + len + 1);
+	if (!s)
+		return NULL;
+	memcpy(s->text, text, len + 1);
+	HASH_ADD_KEYPTR(hh, e->strings, s->text, len, s);
+	if (!s->hh.tbl) {
+		free(s);
+		return NULL;
+	}
+	return s->text;
+}
+
+struct rs_engine *rs_engine_create(const struct rs_engine_config *config,
+				   const struct rs_devops *ops, struct rs_records *records)
+{
+	struct rs_engine *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->map = rs_addrmap_create();
+	/* room for the first queue: rs_queue_id falls back on it when memory runs out */
+	if (!e->map ||
+	    rs_vec_grow((void **)&e->queues.v, 0, &e->queues.cap, sizeof(*e->queues.v))) {
+		rs_addrmap_destroy(e->map);
+		free(e);
+		return NULL;
+	}
+	e->config = *config;
+	e->ops = ops;
+	e->records = records;
+	e->flight_end = &e->flight;
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_mutex_init(&e->memory_lock, NULL);
+	return e;
+}
+
+void rs_engine_finish(struct rs_engine *e)
+{
+	rs_replay_finish_ready(e, 1);
+	rs_words_reap(e);
+}
+
+void rs_engine_poll(struct rs_engine *e)
+{
+	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED))
+		rs_replay_finish_ready(e, 0);
+}
+
+void rs_alloc_unref(struct rs_engine *e, struct rs_alloc *a)
+{
+	if (--a->refs)
+		return;
+	rs_keeps_collect(e, a);
+	rs_extmap_fini(&a->ext);
+	free(a->regions.v);
+	free(a);
+}
+
+void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr,
+		     uint64_t bytes, enum rs_alloc_kind kind)
+{
+	struct rs_alloc *a;
+
+	(void)t;
+	if (!addr || !bytes)
+		return;
+	a = calloc(1, sizeof(*a));
+	pthread_mutex_lock(&e->lock);
+	if (!a || rs_addrmap_insert(e->map, addr, bytes, a)) {
+		e->stats.internal_errors++;
+		free(a);
+		pthread_mutex_unlock(&e->lock);
+		return;
+	}
+	a->base = addr;
+	a->size = bytes;
+	a->serial = ++e->serial;
+	a->ctx = q.ctx;
+	a->kind = (uint8_t)kind;
+	a->birth = ++e->clock;
+	a->refs = 1;
+	rs_extmap_init(&a->ext, bytes, ++e->version);
+	e->stats.live_allocs++;
+	e->stats.live_bytes += bytes;
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* engine.lock held. What pending segments claimed of it can never be read again. */
+static void drop_alloc(struct rs_engine *e, struct rs_alloc *a)
+{
+	rs_addrmap_remove(e->map, a->base);
+	a->dead = 1;
+	e->stats.live_allocs--;
+	e->stats.live_bytes -= a->size;
+	rs_keeps_collect(e, a);
+	rs_alloc_unref(e, a);
+}
+
+void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr)
+{
+	struct rs_oplist list;
+	uint64_t base, bytes;
+	struct rs_alloc *a;
+
+	rs_oplist_init(&list);
+	pthread_mutex_lock(&e->lock);
+	a = rs_addrmap_find(e->map, addr, &base, &bytes);
+	if (a && base == addr) {
+		/* a stream-ordered free must follow the shim's own work on the range */
+		if (a->fence) {
+			uint32_t id = rs_queue_id(e, t, q);
+
+			rs_oplist_order(&list, RS_QBIT(a->fence - 1), id);
+		}
+		drop_alloc(e, a);
+	}
+	pthread_mutex_unlock(&e->lock);
+	rs_oplist_run(e, &list);
+}
+
+void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)
+{
+	uint64_t base = 0, bytes, from = 0;
+	struct rs_alloc *a;
+	uint32_t i;
+
+	pthread_mutex_lock(&e->lock);
+	while ((a = rs_addrmap_next(e->map, from, &base, &bytes))) {
+		from = base + 1;
+		if (a->ctx == ctx)
+			drop_alloc(e, a);
+	}
+	for (i = 0; i < e->queues.n; i++)
+		if (e->queues.v[i].q.ctx == ctx)
+			e->queues.v[i].dead = 1;
+	pthread_mutex_unlock(&e->lock);
+	rs_memory_ctx_gone(e, ctx);
+}
+
+void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q)
+{
+	uint64_t event = 0;
+	uint32_t i;
+
+	if (e->ops->event_record(e->ops->opaque, q, &event))
+		event = 0;
+	pthread_mutex_lock(&e->lock);
+	for (i = 0; i < e->queues.n; i++) {
+		struct rs_qstate *s = &e->queues.v[i];
+
+		if (!s->dead && s->q.ctx == q.ctx && s->q.stream == q.stream) {
+			s->dead = 1;
+			s->final_event = event;
+			event = 0;
+		}
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (event)
+		e->ops->event_free(e->ops->opaque, event);
+}
+
+/* The id of a live queue; a new one for a handle seen first. Without memory: queue 0, over-ordered. */
+uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q)
+{
+	struct rs_qstate *s;
+	uint32_t i;
+
+	if (t->has_last && t->last_q.ctx == q.ctx && t->last_q.stream == q.stream &&
+	    !e->queues.v[t->last_id].dead)
+		return t->last_id;
+	for (i = e->queues.n; i > 0; i--) {
+		s = &e->queues.v[i - 1];
+		if (!s->dead && s->q.ctx == q.ctx && s->q.stream == q.stream)
+			break;
+	}
+	if (!i) {
+		s = RS_PUSH(e->queues);
+		if (!s) {
+			e->stats.internal_errors++;
+			return 0;
+		}
+		s->q = q;
+		i = e->queues.n;
+	}
+	t->last_q = q;
+	t->last_id = i - 1;
+	t->has_last = 1;
+	return i - 1;
+}
+
+int rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base, uint64_t *ret_bytes)
+{
+	return rs_addrmap_find(e->map, addr, ret_base, ret_bytes) != NULL;
+}
+
+/* The region that contains off, or NULL; *ret_until: where that answer changes next. */
+const struct rs_region *rs_region_at(const struct rs_alloc *a, uint64_t off, uint64_t *ret_until)
+{
+	uint32_t i;
+
+	for (i = 0; i < a->regions.n; i++) {
+		const struct rs_region *r = &a->regions.v[i];
+
+		if (off < r->off) {
+			*ret_until = r->off;
+			return NULL;
+		}
+		if (off < r->off + r->len) {
+			*ret_until = r->off + r->len;
+			return r;
+		}
+	}
+	*ret_until = a->size;
+	return NULL;
+}
+
+/* Forget what overlaps [off, off + len): a new name, or a resized region, wins. */
+static void drop_regions(struct rs_alloc *a, uint64_t off, uint64_t len)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < a->regions.n; i++) {
+		struct rs_region r = a->regions.v[i];
+
+		if (r.off < off + len && off < r.off + r.len)
+			continue;
+		a->regions.v[kept++] = r;
+	}
+	a->regions.n = kept;
+}
+
+static int add_region(struct rs_engine *e, struct rs_alloc *a, uint64_t off, uint64_t len,
+		      const char *name)
+{
+	struct rs_region r = {.off = off, .len = len};
+	struct rs_region *added;
+	uint32_t i;
+
+	if (!strncmp(name, "output:", 7)) {
+		r.product = 1;
+		name += 7;
+	} else if (!strncmp(name, "state:", 6)) {
+		name += 6;
+	}
+	r.name = rs_intern(e, name);
+	if (!r.name)
+		return -ENOMEM;
+	drop_regions(a, off, len);
+	added = RS_PUSH(a->regions);
+	if (!added)
+		return -ENOMEM;
+	for (i = a->regions.n - 1; i > 0 && a->regions.v[i - 1].off > off; i--)
+		a->regions.v[i] = a->regions.v[i - 1];
+	a->regions.v[i] = r;
+	return 0;
+}
+
+int rs_engine_region(struct rs_engine *e, uint64_t addr, uint64_t bytes, const char *name)
+{
+	uint64_t base, size;
+	struct rs_alloc *a;
+	int err = -ENOENT;
+
+	if (!name || !bytes)
+		return -EINVAL;
+	pthread_mutex_lock(&e->lock);
+	a = rs_addrmap_find(e->map, addr, &base, &size);
+	if (a && bytes <= size - (addr - base))
+		err = add_region(e, a, addr - base, bytes, name);
+	pthread_mutex_unlock(&e->lock);
+	return err;
+}
+
+void rs_engine_region_drop(struct rs_engine *e, uint64_t addr, uint64_t bytes)
+{
+	uint64_t base, size;
+	struct rs_alloc *a;
+
+	pthread_mutex_lock(&e->lock);
+	a = rs_addrmap_find(e->map, addr, &base, &size);
+	if (a)
+		drop_regions(a, addr - base, bytes);
+	pthread_mutex_unlock(&e->lock);
+}
+
+void rs_engine_stats(struct rs_engine *e, struct rs_engine_stats *ret)
+{
+	pthread_mutex_lock(&e->lock);
+	*ret = e->stats;
+	pthread_mutex_unlock(&e->lock);
+}
+
+void rs_engine_destroy(struct rs_engine *e)
+{
+	uint64_t base, bytes, event;
+	struct rs_alloc *a;
+	struct rs_strings *s, *tmp;
+	uint32_t i;
+
+	rs_engine_finish(e);
+	pthread_mutex_lock(&e->lock);
+	while (e->pending)
+		rs_segment_retire(e, e->pending);
+	while ((a = rs_addrmap_next(e->map, 0, &base, &bytes)))
+		drop_alloc(e, a);
+	pthread_mutex_unlock(&e->lock);
+	rs_memory_fini(e);
+	for (i = 0; i < e->queues.n; i++) {
+		event = e->queues.v[i].final_event;
+		if (event)
+			e->ops->event_free(e->ops->opaque, event);
+	}
+	HASH_ITER (hh, e->strings, s, tmp) {
+		HASH_DEL(e->strings, s);
+		free(s);
+	}
+	free(e->queues.v);
+	rs_addrmap_destroy(e->map);
+	free(e);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device blocks for snapshots and host words for digest results: both cached, never handed back before
+ * the end or before the program itself runs out of memory (rs_engine_trim).
+ *
+ * A block or a word slot that is reused on another queue is first ordered after the queues that used
+ * it, so a freed snapshot may still be read by work in flight.
+ * Called without engine.lock (devops are called here); memory_lock guards the lists and is a leaf.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tracker/model.h"
+
+#define BLOCK_UNIT     512u
+#define WORDS_MIN      8u
+#define WORDS_CLASSES  14u /* 8 << 13 words = 512 KiB, the digests of 256 MiB */
+#define WORDS_DIRECT   255u
+#define SLAB_WORDS     65536u
+#define SLAB_MAX_SLOTS 64u
+
+static struct rs_block *take_cached(struct rs_engine *e, uint64_t ctx, uint64_t bytes)
+{
+	struct rs_block **at, *b;
+
+	for (at = &e->free_blocks; (b = *at); at = &b->next) {
+		if (b->ctx != ctx || b->bytes < bytes || b->bytes > bytes + bytes / 4 + 4096)
+			continue;
+		*at = b->next;
+		return b;
+	}
+	return NULL;
+}
+
+/* A block that only the caller knows; ordered for use on queue q. NULL: no memory. */
+struct rs_block *rs_block_get(struct rs_engine *e, uint32_t q, uint64_t bytes)
+{
+	struct rs_queue queue = rs_queue_of(e, q);
+	struct rs_block *b;
+	int over;
+
+	bytes = (bytes + BLOCK_UNIT - 1) & ~(uint64_t)(BLOCK_UNIT - 1);
+	pthread_mutex_lock(&e->memory_lock);
+	b = take_cached(e, queue.ctx, bytes);
+	over = !b && e->config.snapshot_max && e->block_bytes + bytes > e->config.snapshot_max;
+	if (!b && !over)
+		e->block_bytes += bytes;
+	pthread_mutex_unlock(&e->memory_lock);
+	if (over)
+		return NULL;
+	if (b) {
+		if (rs_order_now(e, b->users, q)) {
+			rs_block_put(e, b);
+			return NULL;
+		}
+		b->users = RS_QBIT(q);
+		return b;
+	}
+	b = calloc(1, sizeof(*b));
+	if (b && !e->ops->alloc(e->ops->opaque, queue, bytes, &b->addr)) {
+		b->bytes = bytes;
+		b->ctx = queue.ctx;
+		b->users = RS_QBIT(q);
+		return b;
+	}
+	free(b);
+	pthread_mutex_lock(&e->memory_lock);
+	e->block_bytes -= bytes;
+	pthread_mutex_unlock(&e->memory_lock);
+	return NULL;
+}
+
+void rs_block_put(struct rs_engine *e, struct rs_block *b)
+{
+	pthread_mutex_lock(&e->memory_lock);
+	b->next = e->free_blocks;
+	e->free_blocks = b;
+	pthread_mutex_unlock(&e->memory_lock);
+}
+
+/*
+ * Give every cached block back. The driver's own free waits for work in flight (cuMemFree does), so
+ * `users` need no event here.
+ */
+uint64_t rs_engine_trim(struct rs_engine *e)
+{
+	struct rs_block *b, *next;
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&e->memory_lock);
+	b = e->free_blocks;
+	e->free_blocks = NULL;
+	pthread_mutex_unlock(&e->memory_lock);
+	for (; b; b = next) {
+		next = b->next;
+		bytes += b->bytes;
+		e->ops->free(e->ops->opaque, (struct rs_queue){.ctx = b->ctx}, b->addr);
+		free(b);
+	}
+	pthread_mutex_lock(&e->memory_lock);
+	e->block_bytes -= bytes;
+	pthread_mutex_unlock(&e->memory_lock);
+	return bytes;
+}
+
+/* A context is gone, and its memory with it: forget cached blocks without calling the driver. */
+void rs_memory_ctx_gone(struct rs_engine *e, uint64_t ctx)
+{
+	struct rs_block **at, *b;
+
+	pthread_mutex_lock(&e->memory_lock);
+	for (at = &e->free_blocks; (b = *at);) {
+		if (b->ctx != ctx) {
+			at = &b->next;
+			continue;
+		}
+		*at = b->next;
+		e->block_bytes -= b->bytes;
+		free(b);
+	}
+	pthread_mutex_unlock(&e->memory_lock);
+}
+
+struct rs_words *rs_words_new(uint64_t bytes)
+{
+	struct rs_words *w = calloc(1, sizeof(*w));
+	uint64_t n = rs_digest_count(bytes);
+
+	if (!w || n > UINT32_MAX) {
+		free(w);
+		return NULL;
+	}
+	w->n = (uint32_t)n;
+	w->refs = 1;
+	for (w->cls = 0; w->cls < WORDS_CLASSES && (WORDS_MIN << w->cls) < n; w->cls++)
+		;
+	if (w->cls == WORDS_CLASSES)
+		w->cls = WORDS_DIRECT;
+	return w;
+}
+
+/* Carve one slab of pinned memory into slots of a class. */
+static int refill(struct rs_engine *e, struct rs_queue q, uint8_t cls)
+{
+	uint32_t words = WORDS_MIN << cls, slots = SLAB_WORDS / words, i;
+	uint64_t *slab;
+	int err;
+
+	slots = slots > SLAB_MAX_SLOTS ? SLAB_MAX_SLOTS : slots ? slots : 1;
+	err = e->ops->result_alloc(e->ops->opaque, q, (uint64_t)words * slots, &slab);
+	if (err)
+		return err;
+	pthread_mutex_lock(&e->memory_lock);
+	for (i = 0; i < slots; i++) {
+		struct rs_words *w = calloc(1, sizeof(*w));
+
+		if (!w)
+			break; /* the rest of the slab stays unused */
+		w->w = slab + (size_t)i * words;
+		w->cls = cls;
+		w->next = e->free_words[cls];
+		e->free_words[cls] = w;
+	}
+	pthread_mutex_unlock(&e->memory_lock);
+	return i ? 0 : -ENOMEM;
+}
+
+static struct rs_words *pop_slot(struct rs_engine *e, uint8_t cls)
+{
+	struct rs_words *w;
+
+	pthread_mutex_lock(&e->memory_lock);
+	w = e->free_words[cls];
+	if (w)
+		e->free_words[cls] = w->next;
+	pthread_mutex_unlock(&e->memory_lock);
+	return w;
+}
+
+/* Give w memory that the device may write on queue q. */
+int rs_words_fill(struct rs_engine *e, uint32_t q, struct rs_words *w)
+{
+	struct rs_queue queue = rs_queue_of(e, q);
+	struct rs_words *slot;
+	int err;
+
+	if (w->cls == WORDS_DIRECT)
+		return e->ops->result_alloc(e->ops->opaque, queue, w->n, &w->w);
+	slot = pop_slot(e, w->cls);
+	if (!slot) {
+		err = refill(e, queue, w->cls);
+		slot = pop_slot(e, w->cls);
+		if (!slot)
+			return err ? err : -ENOMEM;
+	}
+	err = rs_order_now(e, slot->users, q);
+	w->w = slot->w;
+	w->users = slot->users | RS_QBIT(q);
+	free(slot);
+	return err;
+}
+
+/* Drop a reference (engine.lock held). The slot goes back to its pool, the struct with it. */
+void rs_words_put(struct rs_engine *e, struct rs_words *w)
+{
+	if (!w || --w->refs)
+		return;
+	if (!w->w) {
+		free(w);
+		return;
+	}
+	pthread_mutex_lock(&e->memory_lock);
+	if (w->cls == WORDS_DIRECT) {
+		/* freeing pinned memory is a driver call: collected by rs_words_reap, outside the lock */
+		w->next = e->lost_words;
+		e->lost_words = w;
+	} else {
+		w->next = e->free_words[w->cls];
+		e->free_words[w->cls] = w;
+	}
+	pthread_mutex_unlock(&e->memory_lock);
+}
+
+/*
+ * Release big result buffers that nobody refers to. A digest may still be on its way into one: only
+ * after the device has been waited for, or at the end.
+ */
+void rs_words_reap(struct rs_engine *e)
+{
+	struct rs_words *w, *next;
+
+	pthread_mutex_lock(&e->memory_lock);
+	w = e->lost_words;
+	e->lost_words = NULL;
+	pthread_mutex_unlock(&e->memory_lock);
+	for (; w; w = next) {
+		next = w->next;
+		e->ops->result_free(e->ops->opaque, w->w);
+		free(w);
+	}
+}
+
+void rs_memory_fini(struct rs_engine *e)
+{
+	struct rs_words *w;
+	unsigned i;
+
+	rs_engine_trim(e);
+	rs_words_reap(e);
+	for (i = 0; i < WORDS_CLASSES; i++)
+		while ((w = e->free_words[i])) {
+			e->free_words[i] = w->next;
+			free(w); /* the slabs belong to the driver's context */
+		}
+}

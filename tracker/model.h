@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine's inside: the nouns of design section 2 as structs. Included by the engine's own files
+ * only (engine.c, window.c, access.c, preserve.c, compare.c, oplist.c, memory.c).
+ *
+ * Life of a persistent byte in a pending segment:
+ *   F reads it first      -> a claim (allocation, range, version): "R must see this version"
+ *   somebody overwrites it -> before the write, a keep (that piece, that version): its bytes
+ *                            (preserve) or their digest (audit), and who overwrote it
+ *   R reads it            -> live version equals the claim's: nothing to do; else the keep is
+ *                            compared (audit), or the live piece is kept as P2 and the keep copied in
+ *                            (preserve); the live version is then the claimed one again
+ *   R writes it           -> the live piece is kept as P2 first
+ *   R ends                -> held pieces go back (preserve) or are compared (audit); version P2
+ * Versions name contents: a version number is given once and never to other bytes, so one keep serves
+ * every segment that needs that version, and restoring is setting the version back.
+ *
+ * Locks: everything below is under engine.lock unless said otherwise. The lock is a leaf but for
+ * words_lock and block_lock; it is never held across a devops operation.
+ */
+#ifndef RS_TRACKER_MODEL_H
+#define RS_TRACKER_MODEL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tracker/addrmap.h"
+#include "tracker/engine.h"
+#include "tracker/extent.h"
+#include "tracker/findings.h"
+#include "tracker/hash.h"
+#include "tracker/records.h"
+
+/* A growing array: pointer, count, capacity. RS_PUSH gives the new zeroed element or NULL. */
+#define RS_VEC(type)                                                                               \
+	struct {                                                                                   \
+		type *v;                                                                           \
+		uint32_t n, cap;                                                                   \
+	}
+int rs_vec_grow(void **v, uint32_t n, uint32_t *cap, size_t size);
+#define RS_PUSH(vec)                                                                               \
+	(rs_vec_grow((void **)&(vec).v, (vec).n, &(vec).cap, sizeof(*(vec).v))                     \
+		 ? NULL                                                                            \
+		 : &(vec).v[(vec).n++])
+
+/* Digest results: host words that the device fills in. Reference counted under engine.lock. */
+struct rs_words {
+	uint64_t *w;
+	uint32_t n;
+	uint32_t refs;
+	uint8_t failed; /* never filled */
+	uint8_t cls;	/* size class in the pool, see memory.c */
+	uint64_t users; /* queue bits whose enqueued work may still write it */
+	struct rs_words *next;
+};
+
+/* A piece of snapshot memory on the device. */
+struct rs_block {
+	uint64_t addr, bytes, ctx;
+	uint64_t users; /* queue bits whose enqueued work uses it */
+	struct rs_block *next;
+};
+
+/* A stream as a point of order. Never reused, so that an id in a mask stays unambiguous. */
+struct rs_qstate {
+	struct rs_queue q;
+	uint64_t final_event; /* recorded when the stream was destroyed, 0: alive */
+	uint8_t dead;
+};
+#define RS_QBIT(id) (1ull << ((id) < 63 ? (id) : 63))
+
+struct rs_writer {
+	const char *name; /* kernel or entry point, immortal */
+	uint8_t kind;	  /* enum rs_call_kind */
+	uint8_t how;	  /* enum rs_how */
+	uint64_t call;	  /* n-th call of the process */
+	uint64_t step;
+	const char *window; /* interned label, or "" */
+};
+
+enum rs_keep_state { RS_KEEP_PLANNED, RS_KEEP_READY, RS_KEEP_FAILED };
+
+struct rs_keep {
+	struct rs_keep *next; /* of the allocation */
+	uint64_t off, len, ver;
+	struct rs_block *block;	 /* preserve: the bytes */
+	struct rs_words *digest; /* of the bytes, when the mode or `verify` wants them */
+	uint8_t state;
+	uint32_t holds; /* open replays that must put it back or compare with it */
+	uint32_t pins;	/* operations in flight between planning and enqueueing */
+	struct rs_writer killer;
+};
+
+struct rs_region {
+	uint64_t off, len;
+	const char *name; /* interned, prefix removed */
+	uint8_t product;  /* output:<name> */
+};
+
+struct rs_alloc {
+	uint64_t base, size, serial, ctx;
+	uint64_t birth; /* engine.clock at allocation */
+	uint8_t kind;
+	uint8_t dead;
+	uint32_t refs; /* the map, claims, holds, checks */
+	struct rs_extmap ext;
+	struct rs_keep *keeps;
+	RS_VEC(struct rs_region) regions; /* sorted, disjoint */
+	uint64_t touched;		  /* queues with accesses since the last reordering */
+	uint64_t fence_ordered;		  /* queues already ordered after the fence */
+	uint32_t fence; /* id + 1 of the queue of the shim's own last operation on live bytes */
+};
+
+/* Host-visible memory changes without a call: its version proves nothing. */
+static inline int rs_alloc_is_volatile(const struct rs_alloc *a)
+{
+	return a->kind == RS_ALLOC_MANAGED || a->kind == RS_ALLOC_HOST;
+}
+
+/* What a window knows of a byte range it touched; decided at first access (design section 6). */
+enum rs_class {
+	RS_CLASS_NONE,
+	RS_CLASS_STATE,	    /* declared, or read first */
+	RS_CLASS_PRODUCT,   /* declared, allocated inside, or certainly written first */
+	RS_CLASS_MAYBE,	    /* write-only so far, but coverage is not proved */
+	RS_CLASS_AMBIGUOUS, /* MAYBE and then read, or an access nobody can vouch for */
+};
+
+struct rs_span {
+	uint64_t off, len;
+	uint8_t cls;
+};
+
+struct rs_claim {
+	uint64_t off, len, ver;
+	uint8_t cls;
+	uint32_t log; /* index of the forward's call that made it */
+};
+
+/* One allocation in one window. */
+struct rs_touch {
+	uint64_t serial; /* key */
+	struct rs_alloc *alloc;
+	RS_VEC(struct rs_span) spans;	/* sorted, disjoint */
+	RS_VEC(struct rs_claim) claims; /* forward only */
+	UT_hash_handle hh;
+};
+
+/* The forward's calls, to pair with the replay's. */
+struct rs_logged_access {
+	uint64_t serial, off, len;
+	uint8_t dir, cls, exact; /* exact: bounds known, digest comparable */
+	uint16_t slot;
+	struct rs_words *digest; /* products */
+};
+struct rs_logged_call {
+	uint64_t ident;
+	const char *name;
+	uint64_t call;	   /* number of the call, pairs before and after */
+	uint32_t first, n; /* into accesses */
+};
+
+/* Reasons why a window cannot vouch for itself. */
+enum rs_flag {
+	RS_F_CAPTURE = 1,
+	RS_F_UNKNOWN_WRITER = 2,
+	RS_F_UNTRACKED = 4,
+	RS_F_HOST_EFFECT = 8,
+	RS_F_LOST = 16,
+	RS_F_UNSEEN = 32,
+	RS_F_ABORTED = 64,
+	RS_F_STRUCTURE = 128,
+	RS_F_NO_FORWARD = 256,
+	RS_F_INTERNAL = 512,
+	RS_F_AMBIGUOUS = 1024,
+	RS_F_FREED = 2048,
+};
+
+/* A forward and what its replays need: pending from F-begin until retired. */
+struct rs_segment {
+	const char *name; /* interned */
+	uint64_t invocation, step;
+	const char *label; /* "forward:<name>#<n>", interned */
+	uint32_t flags;	   /* enum rs_flag, of the forward */
+	uint8_t open, retired;
+	uint32_t refs; /* the pending list, windows, records in flight */
+	uint32_t replays;
+	struct rs_touch *touches;
+	RS_VEC(struct rs_logged_call) log;
+	RS_VEC(struct rs_logged_access) accesses;
+	struct rs_segment *next, *prev;
+};
+
+enum rs_check_kind {
+	RS_CHECK_ENTRY,
+	RS_CHECK_PRODUCT,
+	RS_CHECK_AFTER,
+	RS_CHECK_AMBIGUOUS,
+	RS_CHECK_RESTORE
+};
+
+/* Two digests that should be equal, once the device has made them; NULL: cannot be told. */
+struct rs_check {
+	uint8_t kind;	/* enum rs_check_kind */
+	uint8_t exact;	/* a difference is one, not a stale byte in a gap */
+	uint8_t reason; /* enum rs_finding: why a or b is missing */
+	struct rs_words *a, *b;
+	struct rs_alloc *alloc;
+	uint64_t off, len;
+	struct rs_writer writer;
+};
+
+/* One replay's outcome in the making. */
+struct rs_replay {
+	struct rs_segment *seg; /* NULL: no forward */
+	const char *name;
+	uint64_t invocation, step, k;
+	uint32_t flags;
+	uint32_t ranges; /* restored or compared pieces */
+	uint64_t bytes;
+	uint64_t begin_ns, end_ns;
+	RS_VEC(struct rs_check) checks;
+	uint32_t extra, skipped; /* calls that the forward did not make; that the replay left out */
+	uint8_t busy;		 /* a thread is asking the driver about `event` */
+	uint64_t event;		 /* 0: nothing to wait for */
+	struct rs_replay *next;
+};
+
+struct rs_hold {
+	struct rs_alloc *alloc;
+	struct rs_keep *keep;
+	uint8_t ambiguous; /* compare only: keep P3 */
+};
+
+enum rs_window_kind { RS_WINDOW_OTHER, RS_WINDOW_FORWARD, RS_WINDOW_REPLAY };
+
+struct rs_window {
+	enum rs_window_kind kind;
+	uint64_t id;		/* process-wide ranges */
+	uint64_t begin;		/* engine.clock */
+	const char *label;	/* interned */
+	uint8_t closed;		/* ended by a step: what remains is a placeholder for its pop */
+	struct rs_segment *seg; /* NULL for a replay that is not resolved (yet) */
+	const char *name;	/* replay: segment name */
+	int64_t invocation;	/* replay: as given, -1: to be matched */
+	uint8_t unresolved;
+	struct rs_touch *touches; /* replay's own; a forward's live in the segment */
+	RS_VEC(struct rs_hold) holds;
+	struct rs_replay *rec;
+	uint32_t log_at;	       /* replay: next call of the forward's log */
+	uint64_t matched_call;	       /* replay: number of the call that matched ... */
+	uint32_t matched;	       /* ... this entry of the log */
+	uint64_t queues;	       /* bits used inside */
+	uint32_t last_q;	       /* id + 1 */
+	struct rs_window *up;	       /* enclosing, or next in the process list */
+	struct rs_window *next_replay; /* all open replays of the process */
+};
+
+struct rs_thread {
+	struct rs_engine *engine;
+	struct rs_window *top;
+	uint32_t unmatched;	/* pushes that found no memory, above top */
+	struct rs_queue last_q; /* cache of the queue lookup */
+	uint32_t last_id;
+	uint8_t has_last;
+};
+
+/* Device operations planned under the lock, enqueued after it. */
+enum rs_op_kind { RS_OP_ORDER, RS_OP_KEEP, RS_OP_RESTORE, RS_OP_DIGEST };
+struct rs_op {
+	uint8_t kind;
+	uint8_t failed;
+	uint64_t mask; /* ORDER: queue bits that `to` must follow */
+	uint32_t to;
+	struct rs_alloc *alloc;
+	struct rs_keep *keep;  /* KEEP: to take; RESTORE: source */
+	struct rs_keep *guard; /* RESTORE: must be READY first (it holds what is overwritten) */
+	uint64_t off, len;
+	struct rs_words *words;	  /* DIGEST, or KEEP's digest */
+	struct rs_window *window; /* to flag on failure */
+};
+struct rs_oplist {
+	struct rs_op *v;
+	uint32_t n, cap;
+	uint8_t overflow; /* an operation was lost for lack of memory */
+	struct rs_op fixed[24];
+};
+
+struct rs_engine {
+	struct rs_engine_config config;
+	const struct rs_devops *ops;
+	struct rs_records *records;
+	pthread_mutex_t lock;
+	struct rs_addrmap *map;
+	uint64_t clock;	  /* counts events: allocations, calls, markers */
+	uint64_t version; /* last version given */
+	uint64_t serial;
+	uint64_t step;
+	uint8_t seen_step;
+	RS_VEC(struct rs_qstate) queues;
+	struct rs_segment *pending;
+	struct rs_window *process; /* start/end windows */
+	uint64_t digest_queues;	   /* queues with digests that no record has waited for yet */
+	struct rs_window *replays; /* open ones, of all threads */
+	uint64_t range_id;
+	struct rs_replay *flight, **flight_end; /* records that wait for their event, in order */
+	struct rs_engine_stats stats;
+	struct rs_strings *strings;
+
+	pthread_mutex_t memory_lock; /* blocks and words; a leaf */
+	struct rs_block *free_blocks;
+	struct rs_words *free_words[20];
+	struct rs_words *lost_words;
+	uint64_t block_bytes; /* allocated from the driver */
+};
+
+/* engine.c */
+const char *rs_intern(struct rs_engine *e, const char *text);
+void rs_alloc_unref(struct rs_engine *e, struct rs_alloc *a);
+const struct rs_region *rs_region_at(const struct rs_alloc *a, uint64_t off, uint64_t *ret_until);
+uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q);
+uint64_t rs_now_ns(void);
+
+/* memory.c: device blocks and result words; no engine.lock needed */
+struct rs_block *rs_block_get(struct rs_engine *e, uint32_t q, uint64_t bytes);
+void rs_block_put(struct rs_engine *e, struct rs_block *b);
+int rs_words_fill(struct rs_engine *e, uint32_t q, struct rs_words *w);
+struct rs_words *rs_words_new(uint64_t bytes);		    /* one reference, NULL: no memory */
+void rs_words_put(struct rs_engine *e, struct rs_words *w); /* engine.lock; NULL is fine */
+void rs_words_reap(struct rs_engine *e);
+void rs_memory_ctx_gone(struct rs_engine *e, uint64_t ctx);
+void rs_memory_fini(struct rs_engine *e);
+
+/* oplist.c */
+void rs_oplist_init(struct rs_oplist *l);
+struct rs_op *rs_oplist_add(struct rs_oplist *l, enum rs_op_kind kind, uint32_t to);
+void rs_oplist_order(struct rs_oplist *l, uint64_t mask, uint32_t to);
+struct rs_queue rs_queue_of(struct rs_engine *e, uint32_t id); /* takes engine.lock */
+/* Now, without engine.lock: everything enqueued so far on the queues of mask comes before what follows on `to`. */
+int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to);
+/* Enqueue everything; takes engine.lock afterwards to settle failures. Frees the list. */
+void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l);
+
+/* preserve.c */
+struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver);
+int rs_claimed(struct rs_engine *e, const struct rs_alloc *a, uint64_t off, uint64_t len,
+	       uint64_t ver);
+struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
+			     struct rs_alloc *a, const struct rs_ext *piece,
+			     const struct rs_writer *killer);
+void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a);
+void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
+			uint64_t off, uint64_t len, const struct rs_writer *writer);
+void rs_fence(struct rs_alloc *a, uint32_t q);
+void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
+			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
+			   int must_know, const struct rs_writer *reader);
+void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			  struct rs_alloc *a, uint64_t off, uint64_t len, int ambiguous,
+			  const struct rs_writer *writer);
+void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w);
+
+/* compare.c */
+struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, struct rs_alloc *a,
+			      uint64_t off, uint64_t len, struct rs_words *x, struct rs_words *y);
+void rs_replay_finish_ready(struct rs_engine *e, int wait);
+
+/* window.c */
+void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);
+void rs_segment_retire(struct rs_engine *e, struct rs_segment *s);
+void rs_window_resolve(struct rs_engine *e, struct rs_window *w, const struct rs_call *call);
+struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, struct rs_alloc *a);
+struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial);
+
+#endif

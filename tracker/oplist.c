@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device operations: planned under engine.lock, enqueued after it was released.
+ *
+ * Between planning and enqueueing, another thread may see the plan's effect in the model (a keep that
+ * is PLANNED, a version already set back). That is sound: a thread that reaches the same bytes without
+ * an order to this one races in the program itself.
+ * What an operation refers to is pinned; failures are settled under the lock at the end.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracker/model.h"
+
+void rs_oplist_init(struct rs_oplist *l)
+{
+	l->v = l->fixed;
+	l->n = 0;
+	l->cap = sizeof(l->fixed) / sizeof(l->fixed[0]);
+	l->overflow = 0;
+}
+
+/* NULL when there is no memory: the caller marks what it wanted as lost. */
+struct rs_op *rs_oplist_add(struct rs_oplist *l, enum rs_op_kind kind, uint32_t to)
+{
+	struct rs_op *op;
+
+	if (l->n == l->cap) {
+		struct rs_op *v = malloc(l->cap * 2 * sizeof(*v));
+
+		if (!v) {
+			l->overflow = 1;
+			return NULL;
+		}
+		memcpy(v, l->v, l->n * sizeof(*v));
+		if (l->v != l->fixed)
+			free(l->v);
+		l->v = v;
+		l->cap *= 2;
+	}
+	op = &l->v[l->n++];
+	memset(op, 0, sizeof(*op));
+	op->kind = (uint8_t)kind;
+	op->to = to;
+	return op;
+}
+
+void rs_oplist_order(struct rs_oplist *l, uint64_t mask, uint32_t to)
+{
+	struct rs_op *op;
+
+	if (to < 63)
+		mask &= ~RS_QBIT(to);
+	if (!mask)
+		return;
+	op = rs_oplist_add(l, RS_OP_ORDER, to);
+	if (op)
+		op->mask = mask;
+}
+
+struct rs_queue rs_queue_of(struct rs_engine *e, uint32_t id)
+{
+	struct rs_queue q;
+
+	pthread_mutex_lock(&e->lock);
+	q = e->queues.v[id].q;
+	pthread_mutex_unlock(&e->lock);
+	return q;
+}
+
+static int order_one(struct rs_engine *e, uint32_t from, struct rs_queue to)
+{
+	const struct rs_devops *ops = e->ops;
+	struct rs_qstate state;
+	uint64_t event;
+	int err;
+
+	pthread_mutex_lock(&e->lock);
+	state = e->queues.v[from];
+	pthread_mutex_unlock(&e->lock);
+	if (state.dead)
+		return state.final_event ? ops->event_wait(ops->opaque, to, state.final_event) : 0;
+	err = ops->event_record(ops->opaque, state.q, &event);
+	if (err)
+		return err;
+	err = ops->event_wait(ops->opaque, to, event);
+	ops->event_free(ops->opaque, event);
+	return err;
+}
+
+int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to)
+{
+	struct rs_queue q = rs_queue_of(e, to);
+	uint32_t id, n;
+	int err = 0;
+
+	pthread_mutex_lock(&e->lock);
+	n = e->queues.n;
+	pthread_mutex_unlock(&e->lock);
+	for (id = 0; id < n && !err; id++)
+		if (id != to && mask & RS_QBIT(id))
+			err = order_one(e, id, q);
+	return err;
+}
+
+static int digest_into(struct rs_engine *e, const struct rs_op *op, struct rs_words *w)
+{
+	int err = rs_words_fill(e, op->to, w);
+
+	if (!err)
+		err = e->ops->digest(e->ops->opaque, rs_queue_of(e, op->to),
+				     op->alloc->base + op->off, op->len, w->w);
+	return err;
+}
+
+static int take_keep(struct rs_engine *e, struct rs_op *op)
+{
+	struct rs_keep *k = op->keep;
+	int err = 0;
+
+	if (e->config.mode == RS_MODE_PRESERVE) {
+		k->block = rs_block_get(e, op->to, op->len);
+		err = k->block ? e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to),
+					      k->block->addr, op->alloc->base + op->off, op->len)
+			       : -ENOMEM;
+	}
+	/* the digest is a second opinion in preserve mode: its failure does not lose the bytes */
+	if (!err && op->words && digest_into(e, op, op->words)) {
+		op->words->failed = 1;
+		err = e->config.mode == RS_MODE_PRESERVE ? 0 : -EIO;
+	}
+	__atomic_store_n(&k->state, err ? RS_KEEP_FAILED : RS_KEEP_READY, __ATOMIC_RELEASE);
+	return err;
+}
+
+static int restore(struct rs_engine *e, struct rs_op *op)
+{
+	struct rs_keep *k = op->keep;
+	int err;
+
+	if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != RS_KEEP_READY || !k->block)
+		return -ENODATA;
+	if (op->guard && __atomic_load_n(&op->guard->state, __ATOMIC_ACQUIRE) != RS_KEEP_READY)
+		return -ENODATA; /* what would be overwritten has no copy: leave it alone */
+	err = rs_order_now(e, k->block->users, op->to);
+	if (err)
+		return err;
+	k->block->users |= RS_QBIT(op->to);
+	return e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to), op->alloc->base + op->off,
+			    k->block->addr + (op->off - k->off), op->len);
+}
+
+static int run_one(struct rs_engine *e, struct rs_op *op)
+{
+	switch ((enum rs_op_kind)op->kind) {
+	case RS_OP_ORDER:
+		return rs_order_now(e, op->mask, op->to);
+	case RS_OP_KEEP:
+		return take_keep(e, op);
+	case RS_OP_RESTORE:
+		return restore(e, op);
+	case RS_OP_DIGEST:
+		return digest_into(e, op, op->words);
+	}
+	return -EINVAL;
+}
+
+/* Account for one operation and undo in the model what the device did not do. engine.lock is held. */
+static void settle(struct rs_engine *e, struct rs_op *op)
+{
+	struct rs_alloc *a = op->alloc;
+
+	if (op->failed && op->words)
+		op->words->failed = 1;
+	if (op->failed && op->kind == RS_OP_RESTORE) {
+		if (op->window && op->window->rec)
+			op->window->rec->flags |= RS_F_LOST;
+		if (!a->dead)
+			rs_extmap_set(&a->ext, op->off, op->len, ++e->version, 0);
+	} else if (!op->failed && op->kind == RS_OP_RESTORE) {
+		e->stats.restored_bytes += op->len;
+	} else if (!op->failed && op->kind == RS_OP_KEEP && op->keep->block) {
+		e->stats.snapshots++;
+		e->stats.snapshot_bytes += op->keep->block->bytes;
+		if (e->stats.snapshot_bytes > e->stats.snapshot_bytes_peak)
+			e->stats.snapshot_bytes_peak = e->stats.snapshot_bytes;
+	}
+	if (!op->failed && op->words) {
+		e->stats.digests++;
+		e->stats.digest_bytes += op->len;
+		e->digest_queues |= RS_QBIT(op->to);
+	}
+	if (op->failed && op->kind == RS_OP_ORDER)
+		e->stats.internal_errors++;
+	if (op->keep)
+		op->keep->pins--;
+	if (op->guard)
+		op->guard->pins--;
+	rs_words_put(e, op->words);
+	if (a) {
+		rs_keeps_collect(e, a);
+		rs_alloc_unref(e, a);
+	}
+}
+
+void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)
+{
+	uint32_t i;
+
+	for (i = 0; i < l->n; i++)
+		l->v[i].failed = run_one(e, &l->v[i]) != 0;
+	if (l->n) {
+		pthread_mutex_lock(&e->lock);
+		for (i = 0; i < l->n; i++)
+			settle(e, &l->v[i]);
+		pthread_mutex_unlock(&e->lock);
+	}
+	if (l->v != l->fixed)
+		free(l->v);
+	rs_oplist_init(l);
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeping bytes before they are overwritten, showing a replay the bytes of its forward, and putting
+ * the world back. See model.h for the life of a byte.
+ *
+ * All functions run under engine.lock and only plan operations; rs_oplist_run enqueues them.
+ */
+#include <stdlib.h>
+
+#include "tracker/model.h"
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver)
+{
+	struct rs_keep *k;
+
+	for (k = a->keeps; k; k = k->next)
+		if (k->ver == ver && off >= k->off && off < k->off + k->len &&
+		    k->state != RS_KEEP_FAILED)
+			return k;
+	return NULL;
+}
+
+/* Does a pending segment need this version of any of these bytes? */
+int rs_claimed(struct rs_engine *e, const struct rs_alloc *a, uint64_t off, uint64_t len,
+	       uint64_t ver)
+{
+	struct rs_segment *s;
+	uint32_t i;
+
+	for (s = e->pending; s; s = s->next) {
+		struct rs_touch *t = rs_touch_find(s->touches, a->serial);
+
+		for (i = 0; t && i < t->claims.n; i++) {
+			const struct rs_claim *c = &t->claims.v[i];
+
+			/* write-only bytes that F never read matter only while F may still read them */
+			if (c->cls == RS_CLASS_MAYBE && !s->open)
+				continue;
+			if (c->ver == ver && c->off < off + len && off < c->off + c->len)
+				return 1;
+		}
+	}
+	return 0;
+}
+
+static void bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len)
+{
+	op->alloc = a;
+	a->refs++;
+	op->off = off;
+	op->len = len;
+}
+
+/* Plan a digest of live bytes. One reference for the caller; NULL: no memory. */
+static struct rs_words *plan_digest(struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
+				    uint64_t off, uint64_t len)
+{
+	struct rs_words *w = rs_words_new(len);
+	struct rs_op *op = w ? rs_oplist_add(l, RS_OP_DIGEST, q) : NULL;
+
+	if (!op) {
+		free(w);
+		return NULL;
+	}
+	bind(op, a, off, len);
+	op->words = w;
+	w->refs++;
+	return w;
+}
+
+/*
+ * Make sure that the bytes of a live piece survive in a keep. The keep that already holds them is
+ * shared. NULL: no memory (whoever claims the version finds nothing and rejects).
+ */
+struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
+			     struct rs_alloc *a, const struct rs_ext *piece,
+			     const struct rs_writer *killer)
+{
+	struct rs_keep *k = rs_keep_find(a, piece->off, piece->ver);
+	struct rs_op *op;
+
+	if (k && piece->off + piece->len <= k->off + k->len)
+		return k;
+	k = calloc(1, sizeof(*k));
+	op = k ? rs_oplist_add(l, RS_OP_KEEP, q) : NULL;
+	if (!op) {
+		free(k);
+		e->stats.internal_errors++;
+		return NULL;
+	}
+	k->off = piece->off;
+	k->len = piece->len;
+	k->ver = piece->ver;
+	k->killer = *killer;
+	k->pins = 1;
+	if (e->config.verify || e->config.mode == RS_MODE_AUDIT)
+		k->digest = rs_words_new(k->len);
+	if (k->digest) {
+		k->digest->refs++;
+		op->words = k->digest;
+	}
+	bind(op, a, k->off, k->len);
+	op->keep = k;
+	k->next = a->keeps;
+	a->keeps = k;
+	return k;
+}
+
+/* Every live byte of the keep carries its version again: the live bytes are the better copy. */
+static int is_live(const struct rs_alloc *a, const struct rs_keep *k)
+{
+	uint32_t i;
+
+	for (i = rs_extmap_at(&a->ext, k->off); i < a->ext.n; i++) {
+		if (a->ext.ext[i].off >= k->off + k->len)
+			break;
+		if (a->ext.ext[i].ver != k->ver)
+			return 0;
+	}
+	return !rs_alloc_is_volatile(a);
+}
+
+/* Drop the keeps that nobody needs any more. */
+void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a)
+{
+	struct rs_keep **at, *k;
+
+	for (at = &a->keeps; (k = *at);) {
+		if (k->pins || k->holds ||
+		    (!a->dead && k->state != RS_KEEP_FAILED && !is_live(a, k) &&
+		     rs_claimed(e, a, k->off, k->len, k->ver))) {
+			at = &k->next;
+			continue;
+		}
+		*at = k->next;
+		if (k->block) {
+			e->stats.snapshot_bytes -= k->block->bytes;
+			rs_block_put(e, k->block);
+		}
+		rs_words_put(e, k->digest);
+		free(k);
+	}
+}
+
+/* [off, off + len) is about to be overwritten on queue q: keep what is needed, bump the version. */
+void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
+			uint64_t off, uint64_t len, const struct rs_writer *writer)
+{
+	uint32_t i;
+
+	if (rs_extmap_split(&a->ext, off, len)) {
+		/* no memory for a boundary: treat the allocation as one piece */
+		e->stats.internal_errors++;
+		off = 0;
+		len = a->size;
+	}
+	for (i = rs_extmap_at(&a->ext, off); i < a->ext.n && a->ext.ext[i].off < off + len; i++) {
+		struct rs_ext *x = &a->ext.ext[i];
+
+		if (!x->claimed)
+			continue;
+		if (rs_claimed(e, a, x->off, x->len, x->ver))
+			rs_keep_take(e, l, q, a, x, writer);
+		else
+			x->claimed = 0;
+	}
+	rs_extmap_set(&a->ext, off, len, ++e->version, 0);
+}
+
+/* The shim itself has written live bytes on q, or reads them after the program's calls there. */
+void rs_fence(struct rs_alloc *a, uint32_t q)
+{
+	a->fence = q + 1;
+	a->fence_ordered = 0;
+	a->touched = RS_QBIT(q);
+}
+
+static int already_held(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->holds.n; i++) {
+		const struct rs_hold *h = &w->holds.v[i];
+
+		if (h->alloc == a && off >= h->keep->off && off < h->keep->off + h->keep->len)
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * The replay w is about to change [off, off + len): hold the present bytes (P2) until its end.
+ * ambiguous: nobody knows whether P2 or the replay's bytes must survive; they are only compared.
+ */
+void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			  struct rs_alloc *a, uint64_t off, uint64_t len, int ambiguous,
+			  const struct rs_writer *writer)
+{
+	uint64_t end = off + len;
+
+	if (rs_extmap_split(&a->ext, off, len)) {
+		w->rec->flags |= RS_F_INTERNAL;
+		return;
+	}
+	while (off < end) {
+		struct rs_ext piece = a->ext.ext[rs_extmap_at(&a->ext, off)];
+		struct rs_hold *h;
+		struct rs_keep *k;
+
+		off = piece.off + piece.len;
+		if (already_held(w, a, piece.off))
+			continue;
+		k = rs_keep_take(e, l, q, a, &piece, writer);
+		h = k ? RS_PUSH(w->holds) : NULL;
+		if (!h) {
+			w->rec->flags |= RS_F_LOST;
+			continue;
+		}
+		h->alloc = a;
+		h->keep = k;
+		h->ambiguous = (uint8_t)ambiguous;
+		a->refs++;
+		k->holds++;
+		w->rec->ranges++;
+		w->rec->bytes += piece.len;
+	}
+}
+
+static int has_check(const struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
+		     uint64_t off)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->checks.n; i++)
+		if (r->checks.v[i].kind == kind && r->checks.v[i].alloc == a &&
+		    r->checks.v[i].off == off)
+			return 1;
+	return 0;
+}
+
+static void missing(struct rs_replay *r, struct rs_alloc *a, uint64_t off, uint64_t len,
+		    enum rs_finding reason, const struct rs_writer *writer)
+{
+	struct rs_check *c;
+
+	if (has_check(r, RS_CHECK_ENTRY, a, off))
+		return;
+	c = rs_check_add(r, RS_CHECK_ENTRY, a, off, len, NULL, NULL);
+	if (!c)
+		return;
+	c->reason = (uint8_t)reason;
+	c->writer = *writer;
+}
+
+/* Audit: what the replay is about to read against what the forward read. */
+static void compare_entry(struct rs_oplist *l, uint32_t q, struct rs_window *w, struct rs_alloc *a,
+			  struct rs_keep *k)
+{
+	struct rs_words *now;
+	struct rs_check *c;
+
+	if (has_check(w->rec, RS_CHECK_ENTRY, a, k->off))
+		return;
+	/* no order is added: the digest sees what the program's own read is about to see */
+	now = plan_digest(l, q, a, k->off, k->len);
+	c = rs_check_add(w->rec, RS_CHECK_ENTRY, a, k->off, k->len, k->digest, now);
+	if (c) {
+		c->exact = 1;
+		c->reason = RS_FINDING_SNAPSHOT_LOST;
+		c->writer = k->killer;
+	}
+	w->rec->ranges++;
+	w->rec->bytes += k->len;
+}
+
+/* Preserve: hold P2 of [off, off + len), put the kept bytes there. All of it is inside keep k. */
+static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+		       struct rs_alloc *a, struct rs_keep *k, uint64_t off, uint64_t len,
+		       const struct rs_writer *reader)
+{
+	struct rs_op *op;
+	struct rs_keep *p2;
+
+	rs_oplist_order(l, a->touched, q);
+	k->pins++; /* holding P2 may collect keeps */
+	rs_window_hold_range(e, l, q, w, a, off, len, 0, reader);
+	k->pins--;
+	p2 = rs_keep_find(a, off, a->ext.ext[rs_extmap_at(&a->ext, off)].ver);
+	op = p2 ? rs_oplist_add(l, RS_OP_RESTORE, q) : NULL;
+	if (!op || rs_extmap_set(&a->ext, off, len, k->ver, 1)) {
+		w->rec->flags |= RS_F_LOST;
+		if (op)
+			l->n--;
+		return;
+	}
+	bind(op, a, off, len);
+	op->keep = k;
+	k->pins++;
+	op->guard = p2;
+	p2->pins++;
+	op->window = w;
+	rs_fence(a, q);
+	if (k->digest && off == k->off && len == k->len) {
+		struct rs_check *c = rs_check_add(w->rec, RS_CHECK_RESTORE, a, off, len, k->digest,
+						  plan_digest(l, q, a, off, len));
+
+		if (c) {
+			c->exact = 1;
+			c->reason = RS_FINDING_SNAPSHOT_LOST;
+			c->writer = k->killer;
+		}
+	}
+}
+
+/* One claim against the live bytes [off, end). */
+static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			struct rs_alloc *a, const struct rs_claim *c, uint64_t off, uint64_t end,
+			const struct rs_writer *reader)
+{
+	while (off < end) {
+		struct rs_ext piece = a->ext.ext[rs_extmap_at(&a->ext, off)];
+		uint64_t until = min64(end, piece.off + piece.len);
+		struct rs_keep *k;
+
+		if (piece.ver == c->ver && !rs_alloc_is_volatile(a)) {
+			off = until;
+			continue;
+		}
+		k = rs_keep_find(a, off, c->ver);
+		if (!k) {
+			missing(w->rec, a, off, until - off, RS_FINDING_SNAPSHOT_LOST, reader);
+			w->rec->flags |= RS_F_LOST;
+			off = until;
+			continue;
+		}
+		until = min64(until, k->off + k->len);
+		if (e->config.mode == RS_MODE_AUDIT || rs_alloc_is_volatile(a))
+			compare_entry(l, q, w, a, k);
+		else
+			show_entry(e, l, q, w, a, k, off, until - off, reader);
+		off = until;
+	}
+}
+
+/*
+ * The replay w touches [off, off + len) for the first time, reading it: see to it that it sees the
+ * forward's bytes, or compare. must_know: bytes that the forward did not read are a finding.
+ */
+void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
+			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
+			   int must_know, const struct rs_writer *reader)
+{
+	struct rs_touch *t = w->seg ? rs_touch_find(w->seg->touches, a->serial) : NULL;
+	uint64_t known = 0;
+	uint32_t i;
+
+	if (!w->seg)
+		return;
+	if (rs_extmap_split(&a->ext, off, len)) {
+		w->rec->flags |= RS_F_INTERNAL;
+		return;
+	}
+	for (i = 0; t && i < t->claims.n; i++) {
+		const struct rs_claim *c = &t->claims.v[i];
+		uint64_t from = max64(off, c->off), to = min64(off + len, c->off + c->len);
+
+		if (from >= to)
+			continue;
+		known += to - from;
+		if (c->cls == RS_CLASS_MAYBE)
+			continue; /* F never read it */
+		enter_claim(e, l, q, w, a, c, from, to, reader);
+	}
+	if (must_know && known < len) {
+		w->rec->flags |= RS_F_UNSEEN;
+		missing(w->rec, a, off, len, RS_FINDING_UNSEEN_INPUT, reader);
+	}
+}
+
+/*
+ * A replay that started inside w and has not ended (overlapping replays of two threads) holds what w
+ * showed it as its P2. The true P2 is w's: hand it over, the last one to end puts it back.
+ */
+static int hand_over(struct rs_engine *e, struct rs_window *w, struct rs_hold *h)
+{
+	struct rs_window *other;
+	uint32_t i;
+
+	for (other = e->replays; other; other = other->next_replay) {
+		if (other == w || other->begin < w->begin)
+			continue;
+		for (i = 0; i < other->holds.n; i++) {
+			struct rs_hold *o = &other->holds.v[i];
+
+			if (o->alloc != h->alloc || o->keep->off != h->keep->off ||
+			    o->keep->len != h->keep->len)
+				continue;
+			o->keep->holds--;
+			o->keep = h->keep;
+			o->keep->holds++;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+		     struct rs_hold *h)
+{
+	static const struct rs_writer self = {
+		.name = "replayshim", .kind = RS_CALL_OTHER, .window = ""};
+	struct rs_alloc *a = h->alloc;
+	struct rs_keep *k = h->keep;
+	struct rs_op *op;
+
+	if (is_live(a, k) || hand_over(e, w, h))
+		return;
+	rs_oplist_order(l, a->touched, q);
+	rs_write_piecewise(e, l, q, a, k->off, k->len, &self);
+	op = rs_oplist_add(l, RS_OP_RESTORE, q);
+	if (!op) {
+		w->rec->flags |= RS_F_LOST;
+		return;
+	}
+	bind(op, a, k->off, k->len);
+	op->keep = k;
+	k->pins++;
+	op->window = w;
+	rs_extmap_set(&a->ext, k->off, k->len, k->ver, 1);
+	rs_fence(a, q);
+}
+
+static void compare_after(struct rs_oplist *l, uint32_t q, struct rs_window *w, struct rs_hold *h)
+{
+	struct rs_alloc *a = h->alloc;
+	struct rs_keep *k = h->keep;
+	struct rs_check *c;
+
+	rs_oplist_order(l, a->touched & w->queues, q);
+	c = rs_check_add(w->rec, h->ambiguous ? RS_CHECK_AMBIGUOUS : RS_CHECK_AFTER, a, k->off,
+			 k->len, k->digest, plan_digest(l, q, a, k->off, k->len));
+	if (c) {
+		c->exact = 1;
+		c->reason = RS_FINDING_SNAPSHOT_LOST;
+		c->writer = k->killer;
+	}
+	rs_fence(a, q);
+}
+
+/* The replay is over: P2 comes back (preserve), or is compared with what is there (audit). */
+void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w)
+{
+	uint32_t q = w->last_q ? w->last_q - 1 : 0, i;
+
+	for (i = 0; i < w->holds.n; i++) {
+		struct rs_hold *h = &w->holds.v[i];
+
+		if (!h->alloc->dead && h->keep->state != RS_KEEP_FAILED) {
+			if (e->config.mode == RS_MODE_AUDIT || h->ambiguous)
+				compare_after(l, q, w, h);
+			else
+				put_back(e, l, q, w, h);
+		} else if (!h->alloc->dead) {
+			w->rec->flags |= RS_F_LOST;
+		}
+		h->keep->holds--;
+		rs_keeps_collect(e, h->alloc);
+		rs_alloc_unref(e, h->alloc);
+	}
+	free(w->holds.v);
+	w->holds.v = NULL;
+	w->holds.n = w->holds.cap = 0;
+}

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Markers to windows: the grammar, the stack of each thread, pending segments and their retirement.
+ *
+ *   step:<n>                       retires what older steps preserved; closes windows left open
+ *   forward:<name>[#<invocation>]  without a number, the n-th of that name in the step
+ *   replay:<name>[#<invocation>]   without a number, matched by the first call's inputs
+ *
+ * A program that never marks steps gets an implied one per name: when a name starts again after all of
+ * its pending invocations were replayed, they are retired.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracker/model.h"
+
+struct marker {
+	enum { MARK_OTHER, MARK_STEP, MARK_FORWARD, MARK_REPLAY } kind;
+	char name[128];
+	int64_t number; /* step, invocation, or -1 */
+};
+
+/* Digits to the end of the text, or -1. */
+static int64_t parse_number(const char *s)
+{
+	uint64_t n = 0;
+
+	if (!*s)
+		return -1;
+	for (; *s; s++) {
+		if (*s < '0' || *s > '9' || n > (uint64_t)INT64_MAX / 10 - 1)
+			return -1;
+		n = n * 10 + (uint64_t)(*s - '0');
+	}
+	return (int64_t)n;
+}
+
+/*
+ * A text that starts like a marker but is malformed (no name, a bad number) is an ordinary range: the
+ * grammar is small enough that guessing would only hide the mistake.
+ */
+static struct marker parse(const char *text)
+{
+	struct marker m = {.kind = MARK_OTHER, .number = -1};
+	const char *name, *hash;
+	size_t len;
+
+	if (!text)
+		return m;
+	if (!strncmp(text, "step:", 5)) {
+		m.number = parse_number(text + 5);
+		m.kind = m.number >= 0 ? MARK_STEP : MARK_OTHER;
+		return m;
+	}
+	if (!strncmp(text, "forward:", 8))
+		name = text + 8;
+	else if (!strncmp(text, "replay:", 7))
+		name = text + 7;
+	else
+		return m;
+	hash = strrchr(name, '#');
+	len = hash ? (size_t)(hash - name) : strlen(name);
+	if (!len || len >= sizeof(m.name))
+		return m;
+	if (hash) {
+		m.number = parse_number(hash + 1);
+		if (m.number < 0)
+			return m;
+	}
+	memcpy(m.name, name, len);
+	m.name[len] = '\0';
+	m.kind = text[0] == 'f' ? MARK_FORWARD : MARK_REPLAY;
+	return m;
+}
+
+struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial)
+{
+	struct rs_touch *t;
+
+	HASH_FIND(hh, table, &serial, sizeof(serial), t);
+	return t;
+}
+
+struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, struct rs_alloc *a)
+{
+	struct rs_touch *t = rs_touch_find(*table, a->serial);
+
+	(void)e;
+	if (t)
+		return t;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->serial = a->serial;
+	t->alloc = a;
+	HASH_ADD(hh, *table, serial, sizeof(t->serial), t);
+	if (!t->hh.tbl) { /* no memory */
+		free(t);
+		return NULL;
+	}
+	a->refs++;
+	return t;
+}
+
+static void free_touches(struct rs_engine *e, struct rs_touch **table)
+{
+	struct rs_touch *t, *tmp;
+
+	HASH_ITER (hh, *table, t, tmp) {
+		HASH_DEL(*table, t);
+		rs_keeps_collect(e, t->alloc);
+		rs_alloc_unref(e, t->alloc);
+		free(t->spans.v);
+		free(t->claims.v);
+		free(t);
+	}
+}
+
+/* Claims are void from here on; keeps that only they needed go. */
+void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
+{
+	s->retired = 1;
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		e->pending = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	s->next = s->prev = NULL;
+	free_touches(e, &s->touches);
+	rs_segment_unref(e, s);
+}
+
+void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
+{
+	uint32_t i;
+
+	if (!s || --s->refs)
+		return;
+	free_touches(e, &s->touches);
+	for (i = 0; i < s->accesses.n; i++)
+		rs_words_put(e, s->accesses.v[i].digest);
+	free(s->accesses.v);
+	free(s->log.v);
+	free(s);
+}
+
+static struct rs_segment *find_pending(struct rs_engine *e, const char *name, int64_t invocation)
+{
+	struct rs_segment *s;
+
+	for (s = e->pending; s; s = s->next)
+		if (s->name == name && (int64_t)s->invocation == invocation)
+			return s;
+	return NULL;
+}
+
+/* Without step markers: a name that starts over after all its replays begins a new round. */
+static void imply_step(struct rs_engine *e, const char *name)
+{
+	struct rs_segment *s, *next;
+
+	for (s = e->pending; s; s = s->next)
+		if (s->name == name && (s->open || !s->replays))
+			return;
+	for (s = e->pending; s; s = next) {
+		next = s->next;
+		if (s->name == name)
+			rs_segment_retire(e, s);
+	}
+}
+
+static uint64_t next_invocation(struct rs_engine *e, const char *name)
+{
+	const struct rs_segment *s;
+	uint64_t n = 0;
+
+	for (s = e->pending; s; s = s->next)
+		if (s->name == name && s->invocation >= n)
+			n = s->invocation + 1;
+	return n;
+}
+
+static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct marker *m)
+{
+	struct rs_segment *s = calloc(1, sizeof(*s)), *old;
+	const char *name = rs_intern(e, m->name);
+	char label[160];
+
+	if (!s || !name) {
+		free(s);
+		w->kind = RS_WINDOW_OTHER;
+		e->stats.internal_errors++;
+		return;
+	}
+	if (!e->seen_step)
+		imply_step(e, name);
+	s->name = name;
+	s->invocation = m->number >= 0 ? (uint64_t)m->number : next_invocation(e, name);
+	s->step = e->step;
+	old = find_pending(e, name, (int64_t)s->invocation);
+	if (old && !old->open)
+		rs_segment_retire(e,
+				  old); /* the same key again: the later one is meant from now on */
+	snprintf(label, sizeof(label), "forward:%s#%llu", name, (unsigned long long)s->invocation);
+	s->label = rs_intern(e, label);
+	s->open = 1;
+	s->refs = 2; /* the list and the window */
+	s->next = e->pending;
+	if (s->next)
+		s->next->prev = s;
+	e->pending = s;
+	w->seg = s;
+	w->label = s->label ? s->label : "";
+	e->stats.forwards++;
+}
+
+static void bind_replay(struct rs_engine *e, struct rs_window *w, struct rs_segment *s)
+{
+	char label[160];
+
+	w->unresolved = 0;
+	w->seg = s;
+	if (!s) {
+		w->rec->flags |= RS_F_NO_FORWARD;
+		return;
+	}
+	s->refs += 2; /* the window and its record */
+	w->rec->seg = s;
+	w->rec->invocation = s->invocation;
+	w->rec->k = ++s->replays;
+	snprintf(label, sizeof(label), "replay:%s#%llu", s->name,
+		 (unsigned long long)s->invocation);
+	w->label = rs_intern(e, label);
+	if (!w->label)
+		w->label = "";
+}
+
+static void begin_replay(struct rs_engine *e, struct rs_window *w, const struct marker *m)
+{
+	const char *name = rs_intern(e, m->name);
+	struct rs_segment *s, *found = NULL;
+	unsigned candidates = 0;
+
+	w->rec = calloc(1, sizeof(*w->rec));
+	if (!w->rec || !name) {
+		free(w->rec);
+		w->rec = NULL;
+		w->kind = RS_WINDOW_OTHER;
+		e->stats.internal_errors++;
+		return;
+	}
+	w->name = w->rec->name = name;
+	w->rec->step = e->step;
+	w->rec->begin_ns = rs_now_ns();
+	w->rec->k = 1;
+	w->label = "replay";
+	w->invocation = m->number;
+	w->rec->invocation = m->number >= 0 ? (uint64_t)m->number : 0;
+	w->next_replay = e->replays;
+	e->replays = w;
+	e->stats.replays++;
+	if (m->number >= 0) {
+		s = find_pending(e, name, m->number);
+		bind_replay(e, w, s && !s->open ? s : NULL);
+		return;
+	}
+	for (s = e->pending; s; s = s->next)
+		if (s->name == name && !s->open) {
+			found = s;
+			candidates++;
+		}
+	if (candidates <= 1)
+		bind_replay(e, w, found);
+	else
+		w->unresolved = 1; /* the first call's inputs decide */
+}
+
+/* Does the first call of this forward read just what `call` reads? */
+static int first_call_fits(struct rs_engine *e, const struct rs_segment *s,
+			   const struct rs_call *call)
+{
+	const struct rs_logged_call *lc;
+	unsigned i, reads = 0, same = 0;
+	uint32_t j;
+
+	if (!s->log.n || s->log.v[0].ident != call->ident)
+		return 0;
+	lc = &s->log.v[0];
+	for (i = 0; i < call->naccess; i++) {
+		const struct rs_access *x = &call->access[i];
+		uint64_t base, bytes;
+		struct rs_alloc *a = rs_addrmap_find(e->map, x->addr, &base, &bytes);
+
+		if (!(x->dir & RS_READ) || !a)
+			continue;
+		reads++;
+		for (j = lc->first; j < lc->first + lc->n; j++)
+			if (s->accesses.v[j].slot == x->slot && s->accesses.v[j].dir & RS_READ &&
+			    s->accesses.v[j].serial == a->serial &&
+			    s->accesses.v[j].off == (x->whole ? 0 : x->addr - base)) {
+				same++;
+				break;
+			}
+	}
+	return reads && same == reads;
+}
+
+void rs_window_resolve(struct rs_engine *e, struct rs_window *w, const struct rs_call *call)
+{
+	struct rs_segment *s, *found = NULL;
+	unsigned fits = 0;
+
+	for (s = e->pending; s; s = s->next)
+		if (s->name == w->name && !s->open && first_call_fits(e, s, call)) {
+			found = s;
+			fits++;
+		}
+	bind_replay(e, w, fits == 1 ? found : NULL);
+}
+
+static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w)
+{
+	struct rs_replay *r = w->rec;
+	struct rs_window **at;
+	uint32_t q = w->last_q ? w->last_q - 1 : 0;
+
+	for (at = &e->replays; *at; at = &(*at)->next_replay)
+		if (*at == w) {
+			*at = w->next_replay;
+			break;
+		}
+	if (w->unresolved)
+		bind_replay(e, w, NULL);
+	rs_window_release(e, l, w);
+	if (w->last_q)
+		rs_oplist_order(l, e->digest_queues | w->queues, q);
+	if (w->last_q)
+		e->digest_queues = RS_QBIT(q);
+	r->end_ns = rs_now_ns();
+	if (w->seg) {
+		if (w->log_at < w->seg->log.n)
+			r->skipped += w->seg->log.n - w->log_at;
+		if (r->skipped)
+			r->flags |= RS_F_STRUCTURE;
+		r->flags |= w->seg->flags;
+		rs_segment_unref(e, w->seg);
+		w->seg = NULL;
+	}
+	free_touches(e, &w->touches);
+	w->rec = NULL;
+}
+
+/*
+ * The window's part of the model ends. A replay's record is returned: it is queued once its operations
+ * are enqueued and its event recorded, outside the lock.
+ */
+static struct rs_replay *close_window(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w,
+				      int aborted, uint32_t *ret_q)
+{
+	struct rs_replay *r = w->rec;
+
+	*ret_q = w->last_q;
+	if (w->closed)
+		return NULL;
+	w->closed = 1;
+	if (w->kind == RS_WINDOW_FORWARD) {
+		w->seg->open = 0;
+		w->seg->flags |= aborted ? RS_F_ABORTED : 0u;
+		rs_segment_unref(e, w->seg);
+		w->seg = NULL;
+	} else if (w->kind == RS_WINDOW_REPLAY) {
+		r->flags |= aborted ? RS_F_ABORTED : 0u;
+		end_replay(e, l, w);
+		return r;
+	}
+	return NULL;
+}
+
+/* Enqueue the end of a replay and hand its record to the flight list. Without engine.lock. */
+static void launch_record(struct rs_engine *e, struct rs_oplist *l, struct rs_replay *r,
+			  uint32_t last_q)
+{
+	rs_oplist_run(e, l);
+	if (!r)
+		return;
+	if (last_q && e->ops->event_record(e->ops->opaque, rs_queue_of(e, last_q - 1), &r->event)) {
+		r->event = 0;
+		r->flags |= RS_F_INTERNAL;
+	}
+	pthread_mutex_lock(&e->lock);
+	*e->flight_end = r;
+	e->flight_end = &r->next;
+	pthread_mutex_unlock(&e->lock);
+}
+
+static struct rs_window *open_window(struct rs_engine *e, const char *text)
+{
+	struct rs_window *w = calloc(1, sizeof(*w));
+	struct marker m = parse(text);
+
+	if (!w)
+		return NULL;
+	w->begin = ++e->clock;
+	w->label = "";
+	w->matched_call = 0;
+	if (m.kind == MARK_FORWARD) {
+		w->kind = RS_WINDOW_FORWARD;
+		begin_forward(e, w, &m);
+	} else if (m.kind == MARK_REPLAY) {
+		w->kind = RS_WINDOW_REPLAY;
+		begin_replay(e, w, &m);
+	}
+	return w;
+}
+
+/* Close every window of a list as aborted, innermost first: their end markers did not come. */
+static void abort_windows(struct rs_engine *e, struct rs_window **list)
+{
+	for (;;) {
+		struct rs_oplist ops;
+		struct rs_replay *r = NULL;
+		struct rs_window *w;
+		uint32_t q = 0;
+
+		rs_oplist_init(&ops);
+		pthread_mutex_lock(&e->lock);
+		for (w = *list; w && (w->closed || w->kind == RS_WINDOW_OTHER); w = w->up)
+			;
+		if (w)
+			r = close_window(e, &ops, w, 1, &q);
+		pthread_mutex_unlock(&e->lock);
+		if (!w)
+			return;
+		launch_record(e, &ops, r, q);
+	}
+}
+
+static void new_step(struct rs_engine *e, struct rs_thread *t, int64_t number)
+{
+	struct rs_segment *s, *next;
+
+	abort_windows(e, &t->top);
+	abort_windows(e, &e->process);
+	pthread_mutex_lock(&e->lock);
+	e->step = (uint64_t)number;
+	e->seen_step = 1;
+	e->stats.steps++;
+	for (s = e->pending; s; s = next) {
+		next = s->next;
+		if (!s->open)
+			rs_segment_retire(e, s);
+	}
+	pthread_mutex_unlock(&e->lock);
+	rs_replay_finish_ready(e, 0);
+}
+
+/* step: is an instant, also when it is written as a range: its pop ends nothing. */
+static int step_marker(struct rs_engine *e, struct rs_thread *t, const char *text)
+{
+	struct marker m = parse(text);
+
+	if (m.kind != MARK_STEP)
+		return 0;
+	new_step(e, t, m.number);
+	return 1;
+}
+
+void rs_engine_mark(struct rs_engine *e, struct rs_thread *t, const char *text)
+{
+	step_marker(e, t, text);
+}
+
+void rs_engine_push(struct rs_engine *e, struct rs_thread *t, const char *text)
+{
+	struct rs_window *w;
+
+	step_marker(e, t, text);
+	pthread_mutex_lock(&e->lock);
+	w = t->unmatched ? NULL : open_window(e, text);
+	if (w) {
+		w->up = t->top;
+		t->top = w;
+	} else {
+		t->unmatched++; /* its pop must not end somebody else's window */
+		e->stats.internal_errors++;
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+void rs_engine_pop(struct rs_engine *e, struct rs_thread *t)
+{
+	struct rs_oplist list;
+	struct rs_window *w;
+	struct rs_replay *r;
+	uint32_t q;
+
+	rs_oplist_init(&list);
+	pthread_mutex_lock(&e->lock);
+	w = t->top;
+	if (t->unmatched || !w) {
+		t->unmatched -= t->unmatched != 0;
+		pthread_mutex_unlock(&e->lock);
+		return;
+	}
+	t->top = w->up;
+	r = close_window(e, &list, w, 0, &q);
+	pthread_mutex_unlock(&e->lock);
+	launch_record(e, &list, r, q);
+	free(w);
+	rs_replay_finish_ready(e, 0);
+}
+
+uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const char *text)
+{
+	struct rs_window *w;
+	uint64_t id;
+
+	step_marker(e, t, text);
+	pthread_mutex_lock(&e->lock);
+	id = ++e->range_id;
+	w = open_window(e, text);
+	if (w && w->kind == RS_WINDOW_OTHER) {
+		free(w);
+	} else if (w) {
+		w->id = id;
+		w->up = e->process;
+		e->process = w;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return id;
+}
+
+void rs_engine_range_end(struct rs_engine *e, struct rs_thread *t, uint64_t id)
+{
+	struct rs_oplist list;
+	struct rs_window **at, *w;
+	struct rs_replay *r;
+	uint32_t q;
+
+	(void)t;
+	rs_oplist_init(&list);
+	pthread_mutex_lock(&e->lock);
+	for (at = &e->process; (w = *at) && w->id != id; at = &w->up)
+		;
+	if (!w) {
+		pthread_mutex_unlock(&e->lock);
+		return;
+	}
+	*at = w->up;
+	r = close_window(e, &list, w, 0, &q);
+	pthread_mutex_unlock(&e->lock);
+	launch_record(e, &list, r, q);
+	free(w);
+	rs_replay_finish_ready(e, 0);
+}
+
+struct rs_thread *rs_thread_create(struct rs_engine *e)
+{
+	struct rs_thread *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->engine = e;
+	return t;
+}
+
+void rs_thread_destroy(struct rs_thread *t)
+{
+	struct rs_window *w;
+
+	abort_windows(t->engine, &t->top);
+	while ((w = t->top)) {
+		t->top = w->up;
+		free(w);
+	}
+	free(t);
+}
