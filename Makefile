@@ -12,7 +12,7 @@ empty :=
 comma := ,
 O ?= build$(if $(strip $(SAN_NAMES)),/$(subst $(empty) $(empty),-,$(strip $(SAN_NAMES))))
 Q := $(if $(V),,@)
-msg = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
+msg = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -148,14 +148,23 @@ $(BENCHES): $(O)/bench/%: $(O)/obj/tests/bench/%.o $(O)/libsim.a $(O)/libtracker
 # Fuzz targets: the code under test is compiled with them, for the coverage to guide the fuzzer. cmd_*.c holds the
 # commands, main included, and is left out.
 FUZZ_CC := clang
-FUZZ_LIB := $(TRACKER_SRC) $(filter-out planner/replayctl.c planner/cmd_%.c,$(PLANNER_SRC))
 FUZZ_SECONDS ?= 30
+FUZZ_FLAGS := -std=gnu11 -D_GNU_SOURCE -DRS_VERSION='"$(VERSION)"' -fno-strict-aliasing -I. -O1 -g -MMD -MP \
+	-fsanitize=fuzzer-no-link,address,undefined
+FUZZ_LIB := $(TRACKER_SRC) $(filter-out planner/replayctl.c planner/cmd_%.c,$(PLANNER_SRC))
 
-$(FUZZERS): $(O)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIB) $(wildcard tracker/*.[hd]* planner/*.[hd]*) | $(O)/.deps-build $(O)/.deps-fuzz
-	$(call msg,FUZZ,$@)
+$(O)/fuzz/obj/%.o: %.c | $(O)/.deps-build $(O)/.deps-fuzz
+	$(call msg,FUZZ CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(FUZZ_CC) -std=gnu11 -D_GNU_SOURCE -DRS_VERSION='"$(VERSION)"' -fno-strict-aliasing -I. -O1 -g \
-		-fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_LIB) -ljansson -lm
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -c $< -o $@
+
+$(O)/fuzz/libfuzzed.a: $(patsubst %.c,$(O)/fuzz/obj/%.o,$(FUZZ_LIB))
+	$(call msg,AR,$@)
+	$(Q)rm -f $@; ar rcs $@ $^
+
+$(FUZZERS): $(O)/fuzz/%: $(O)/fuzz/obj/tests/fuzz/%.o $(O)/fuzz/libfuzzed.a
+	$(call msg,LINK,$@)
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,address,undefined -o $@ $^ -ljansson -lm
 
 .PHONY: check
 check: all $(O)/.deps-test $(O)/.deps-python ## run all tests (installs what is missing)
@@ -174,7 +183,7 @@ bench: all ## measure, in this order, build/bench/* and tests/bench/*.sh
 .PHONY: fuzz
 fuzz: $(FUZZERS) ## run every fuzz target for FUZZ_SECONDS, starting from tests/fuzz/corpus
 	$(Q)set -e; for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(O)/fuzz/corpus/$$n; \
-		echo "== $$n"; ASAN_OPTIONS=detect_leaks=1 $$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+		echo "== $$n"; $$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
 		-print_final_stats=1 -verbosity=1 -artifact_prefix=$(O)/fuzz/ $(O)/fuzz/corpus/$$n \
 		$$(ls -d tests/fuzz/corpus/$$n 2>/dev/null); done
 
@@ -210,4 +219,4 @@ help: ## this text
 	@echo
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
--include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(O)/obj $(O)/fuzz/obj -name '*.d' 2>/dev/null)
