@@ -2,10 +2,7 @@
 /*
  * Fuzz target: the PTX parser. Any text is refused with a reason, or gives a program whose indices
  * are all in range (what the analyser and the simulated device rely on).
- *
- * clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. tests/fuzz/fuzz_ptx.c \
- *	tracker/ptx_{arena,lex,parse,scope,expr,decl,init,func,insn,operand}.c -o fuzz_ptx
- * ./fuzz_ptx tests/fuzz/corpus/ptx
+ * Seeds: tests/fuzz/corpus/fuzz_ptx. No state between inputs, no locks.
  */
 #include "tracker/ptx.h"
 
