@@ -219,4 +219,6 @@ help: ## this text
 	@echo
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
+.PRECIOUS: $(O)/.deps-%
+
 -include $(shell find $(O)/obj $(O)/fuzz/obj -name '*.d' 2>/dev/null)
