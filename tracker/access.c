@@ -367,6 +367,32 @@ static int is_segment_window(const struct rs_window *w)
 	return !w->closed && w->kind != RS_WINDOW_OTHER;
 }
 
+/* The first window from w outwards that is a segment's. */
+static struct rs_window *next_window(struct rs_window *w)
+{
+	while (w && !is_segment_window(w))
+		w = w->up;
+	return w;
+}
+
+/*
+ * Who else sees a call of window w: every enclosing window, up to and with the innermost replay. What
+ * a replay does is undone at its end, so what encloses it has nothing to learn from its calls.
+ */
+static struct rs_window *outer_window(struct rs_window *w)
+{
+	return w->kind == RS_WINDOW_REPLAY ? NULL : next_window(w->up);
+}
+
+/* Outermost first: a forward inside a replay claims what the replay has put there. */
+static void in_windows(struct call_state *c, struct rs_window *w)
+{
+	if (!w)
+		return;
+	in_windows(c, outer_window(w));
+	in_window(c, w);
+}
+
 /* Work of the shim's own on these bytes comes first. */
 static void respect_fence(struct call_state *c, struct rs_alloc *a)
 {
@@ -449,9 +475,7 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 		for (i = 0; i < call->naccess; i++)
 			if (locate(e, &call->access[i], &r))
 				respect_fence(&c, r.a);
-	for (w = t->top; w; w = w->up)
-		if (is_segment_window(w))
-			in_window(&c, w);
+	in_windows(&c, next_window(t->top));
 	for (w = e->process; w; w = w->up)
 		if (is_segment_window(w))
 			in_window(&c, w);
@@ -541,9 +565,8 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 				   .call = c.number,
 				   .step = e->step,
 				   .window = window_label(e, t)};
-	for (w = t->top; w; w = w->up)
-		if (is_segment_window(w))
-			products_in_window(&c, w);
+	for (w = next_window(t->top); w; w = outer_window(w))
+		products_in_window(&c, w);
 	for (w = e->process; w; w = w->up)
 		if (is_segment_window(w))
 			products_in_window(&c, w);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A device for testing the engine without CUDA: host memory, queues of closures, and a scheduler that
+ * runs them in any order that queues and events allow (seeded), so that a missing order shows as
+ * wrong bytes.
+ *
+ * Single threaded. Everything the engine asks for goes through `fake_ops`; the test's own "kernels" are
+ * closures on the same queues. fail_alloc/fail_copy count down to an injected failure.
+ */
+#ifndef FAKE_DEV_H
+#define FAKE_DEV_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracker/devops.h"
+#include "tracker/digest.h"
+
+#define FAKE_QUEUES 8
+#define FAKE_OPS    256
+
+struct fake_op {
+	enum { FAKE_COPY, FAKE_DIGEST, FAKE_RECORD, FAKE_WAIT, FAKE_CALL } kind;
+	uint64_t dst, src, bytes;
+	uint64_t *out;
+	uint64_t event;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+struct fake_event {
+	uint8_t recorded, passed;
+};
+
+struct fake_slab {
+	struct fake_slab *next;
+	uint64_t words[];
+};
+
+static struct {
+	struct fake_slab *slabs;
+	struct fake_op op[FAKE_QUEUES][FAKE_OPS];
+	unsigned head[FAKE_QUEUES], tail[FAKE_QUEUES];
+	struct fake_event *event;
+	uint64_t nevents, cap;
+	uint64_t rng;
+	int eager;
+	int fail_alloc, fail_copy; /* the n-th from now fails; 0: none */
+	uint64_t live_blocks;
+} fake;
+
+static inline uint32_t fake_random(uint32_t n)
+{
+	fake.rng = fake.rng * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)((fake.rng >> 33) % n);
+}
+
+static int fake_ready(const struct fake_op *op)
+{
+	return op->kind != FAKE_WAIT || fake.event[op->event].passed;
+}
+
+/* Run the head of queue q if it may run. */
+static int fake_run_one(unsigned q)
+{
+	struct fake_op op;
+
+	if (fake.head[q] == fake.tail[q])
+		return 0;
+	op = fake.op[q][fake.head[q] % FAKE_OPS];
+	if (!fake_ready(&op))
+		return 0;
+	fake.head[q]++;
+	switch (op.kind) {
+	case FAKE_COPY:
+		memmove((void *)op.dst, (void *)op.src, op.bytes);
+		break;
+	case FAKE_DIGEST:
+		rs_digest_range((void *)op.src, op.bytes, op.out);
+		break;
+	case FAKE_RECORD:
+		fake.event[op.event].passed = 1;
+		break;
+	case FAKE_CALL:
+		op.fn(op.arg);
+		free(op.arg);
+		break;
+	case FAKE_WAIT:
+		break;
+	}
+	return 1;
+}
+
+/* Run up to n ready operations from random queues. */
+static void fake_run(unsigned n)
+{
+	unsigned idle = 0;
+
+	while (n && idle < 64) {
+		if (fake_run_one(fake_random(FAKE_QUEUES))) {
+			n--;
+			idle = 0;
+		} else {
+			idle++;
+		}
+	}
+}
+
+/* Everything; 0 if a queue can never go on. */
+static int fake_drain(void)
+{
+	unsigned q, progress = 1, left = 0;
+
+	while (progress) {
+		progress = 0;
+		for (q = 0; q < FAKE_QUEUES; q++)
+			progress |= (unsigned)fake_run_one(q);
+	}
+	for (q = 0; q < FAKE_QUEUES; q++)
+		left += fake.tail[q] - fake.head[q];
+	return !left;
+}
+
+static int fake_enqueue(struct rs_queue q, struct fake_op op)
+{
+	unsigned i = (unsigned)q.stream % FAKE_QUEUES;
+
+	if (fake.tail[i] - fake.head[i] == FAKE_OPS)
+		fake_drain();
+	fake.op[i][fake.tail[i]++ % FAKE_OPS] = op;
+	if (fake.eager)
+		fake_drain();
+	else
+		fake_run(fake_random(4));
+	return 0;
+}
+
+static void fake_call(unsigned stream, void (*fn)(void *), void *arg)
+{
+	fake_enqueue((struct rs_queue){.ctx = 1, .stream = stream},
+		     (struct fake_op){.kind = FAKE_CALL, .fn = fn, .arg = arg});
+}
+
+static int fake_alloc(void *o, struct rs_queue q, uint64_t bytes, uint64_t *ret_addr)
+{
+	void *p;
+
+	(void)o;
+	(void)q;
+	if (fake.fail_alloc && !--fake.fail_alloc)
+		return -ENOMEM;
+	p = malloc(bytes);
+	if (!p)
+		return -ENOMEM;
+	memset(p, 0xc5, bytes);
+	fake.live_blocks++;
+	*ret_addr = (uint64_t)p;
+	return 0;
+}
+
+static void fake_free(void *o, struct rs_queue q, uint64_t addr)
+{
+	(void)o;
+	(void)q;
+	fake_drain();
+	fake.live_blocks--;
+	free((void *)addr);
+}
+
+static int fake_copy(void *o, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+	(void)o;
+	if (fake.fail_copy && !--fake.fail_copy)
+		return -EIO;
+	return fake_enqueue(
+		q, (struct fake_op){.kind = FAKE_COPY, .dst = dst, .src = src, .bytes = bytes});
+}
+
+static int fake_digest(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out)
+{
+	(void)o;
+	return fake_enqueue(
+		q, (struct fake_op){.kind = FAKE_DIGEST, .src = addr, .bytes = bytes, .out = out});
+}
+
+static int fake_result_alloc(void *o, struct rs_queue q, uint64_t words, uint64_t **ret)
+{
+	struct fake_slab *s = calloc(1, sizeof(*s) + words * 8);
+
+	(void)o;
+	(void)q;
+	if (!s)
+		return -ENOMEM;
+	s->next = fake.slabs; /* pinned memory is the context's: it goes with fake_reset */
+	fake.slabs = s;
+	*ret = s->words;
+	return 0;
+}
+
+static void fake_result_free(void *o, uint64_t *words)
+{
+	(void)o;
+	(void)words;
+}
+
+static int fake_event_record(void *o, struct rs_queue q, uint64_t *ret)
+{
+	(void)o;
+	if (fake.nevents == fake.cap) {
+		fake.cap = fake.cap ? fake.cap * 2 : 256;
+		fake.event = realloc(fake.event, fake.cap * sizeof(*fake.event));
+	}
+	fake.event[fake.nevents] = (struct fake_event){.recorded = 1};
+	*ret = fake.nevents + 1; /* 0 means none */
+	fake.nevents++;
+	return fake_enqueue(q, (struct fake_op){.kind = FAKE_RECORD, .event = *ret - 1});
+}
+
+static int fake_event_wait(void *o, struct rs_queue q, uint64_t event)
+{
+	(void)o;
+	return fake_enqueue(q, (struct fake_op){.kind = FAKE_WAIT, .event = event - 1});
+}
+
+static int fake_event_done(void *o, uint64_t event)
+{
+	(void)o;
+	return fake.event[event - 1].passed;
+}
+
+static int fake_event_sync(void *o, uint64_t event)
+{
+	(void)o;
+	fake_drain();
+	return fake.event[event - 1].passed ? 0 : -EIO;
+}
+
+static void fake_event_free(void *o, uint64_t event)
+{
+	(void)o;
+	(void)event;
+}
+
+static int fake_capturing(void *o, struct rs_queue q)
+{
+	(void)o;
+	(void)q;
+	return 0;
+}
+
+static const struct rs_devops fake_ops = {
+	.alloc = fake_alloc,
+	.free = fake_free,
+	.copy = fake_copy,
+	.digest = fake_digest,
+	.result_alloc = fake_result_alloc,
+	.result_free = fake_result_free,
+	.event_record = fake_event_record,
+	.event_wait = fake_event_wait,
+	.event_done = fake_event_done,
+	.event_sync = fake_event_sync,
+	.event_free = fake_event_free,
+	.capturing = fake_capturing,
+};
+
+static inline void fake_reset(uint64_t seed, int eager)
+{
+	struct fake_slab *s;
+
+	fake_drain();
+	free(fake.event);
+	while ((s = fake.slabs)) {
+		fake.slabs = s->next;
+		free(s);
+	}
+	memset(&fake, 0, sizeof(fake));
+	fake.rng = seed * 2654435761u + 1;
+	fake.eager = eager;
+}
+
+#endif

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Guarantees 1-4 as a property: random programs (segments, buffers, streams, writes between forward
+ * and replay, k replays, nesting, aborts) on a device that reorders whatever it may, under the engine in
+ * preserve mode, against a plain sequential model.
+ *
+ * The program orders its calls only where it must: by events between conflicting accesses, per buffer.
+ * Usage: test_engine_random [programs] [first seed] [eager]
+ */
+#include "tests/tap.h"
+#include "tests/unit/fake_dev.h"
+#include "tracker/engine.h"
+
+#define NSTATE	  4
+#define NPOOL	  10
+#define NBUF	  (NSTATE + NPOOL)
+#define MAXKERNEL 6
+#define MAXSEG	  5
+#define PRODUCT	  1536
+
+/* A buffer on the device and its twin in the sequential model. */
+struct buf {
+	uint8_t *dev, *model;
+	uint64_t bytes;
+	int declared, in_use;
+	uint64_t last_write_event, read_event[FAKE_QUEUES];
+};
+
+enum kernel_kind { K_RMW, K_OUT, K_CHAIN, K_STORE };
+
+struct kernel {
+	enum kernel_kind kind;
+	int a, b; /* buffers: K_RMW a from b; K_OUT product from a, b; K_STORE a from product */
+	uint64_t off, len;   /* bytes of a */
+	uint64_t boff, blen; /* bytes of b */
+	uint64_t salt;
+};
+
+struct seg {
+	struct kernel k[MAXKERNEL];
+	unsigned n;
+	const struct seg
+		*inner; /* a segment inside this one: run by its forward and by its replays */
+	unsigned inner_at;
+	char name[8];
+};
+
+static struct buf buf[NBUF];
+static struct rs_engine *eng;
+static struct rs_thread *thr;
+static int bad_bytes, eager;
+
+static uint64_t rnd(uint32_t n)
+{
+	return fake_random(n);
+}
+
+static uint64_t hash(uint64_t h, const uint8_t *p, uint64_t n)
+{
+	while (n--)
+		h = (h ^ *p++) * 0x100000001b3ull;
+	return h ^ h >> 29;
+}
+
+static void expand(uint8_t *p, uint64_t n, uint64_t h, int add)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		h = h * 6364136223846793005ull + 1442695040888963407ull;
+		p[i] = (uint8_t)((add ? p[i] : 0) + (h >> 56));
+	}
+}
+
+/* What a kernel computes, on whichever memory: dst gets a function of src (and of itself: add). */
+struct work {
+	uint8_t *dst, *src, *src2;
+	uint64_t bytes, src_bytes, src2_bytes, salt;
+	int add;
+};
+
+static void compute(void *arg)
+{
+	const struct work *w = arg;
+	uint64_t h = hash(w->salt, w->src, w->src_bytes);
+
+	if (w->src2)
+		h = hash(h, w->src2, w->src2_bytes);
+	expand(w->dst, w->bytes, h, w->add);
+}
+
+struct check {
+	uint8_t *dev, *want;
+	uint64_t bytes;
+};
+
+static void check_bytes(void *arg)
+{
+	struct check *c = arg;
+
+	if (memcmp(c->dev, c->want, c->bytes))
+		bad_bytes++;
+	free(c->want);
+}
+
+static uint64_t record(unsigned q)
+{
+	uint64_t ev;
+
+	fake_event_record(NULL, (struct rs_queue){.ctx = 1, .stream = q}, &ev);
+	return ev;
+}
+
+static void wait_for(unsigned q, uint64_t ev)
+{
+	if (ev)
+		fake_event_wait(NULL, (struct rs_queue){.ctx = 1, .stream = q}, ev);
+}
+
+/* The program's own order: RAW, WAR and WAW by event, nothing more. */
+static void order_read(unsigned q, const struct buf *b)
+{
+	wait_for(q, b->last_write_event);
+}
+
+static void order_write(unsigned q, const struct buf *b)
+{
+	unsigned i;
+
+	wait_for(q, b->last_write_event);
+	for (i = 0; i < FAKE_QUEUES; i++)
+		wait_for(q, b->read_event[i]);
+}
+
+static void did_write(struct buf *b, uint64_t ev)
+{
+	b->last_write_event = ev;
+	memset(b->read_event, 0, sizeof(b->read_event));
+}
+
+static struct rs_access access_of(const struct buf *b, uint64_t off, uint64_t len, int dir,
+				  unsigned slot)
+{
+	return (struct rs_access){.addr = (uint64_t)b->dev + off,
+				  .bytes = len,
+				  .dir = (uint8_t)dir,
+				  .how = RS_HOW_PTX,
+				  .dense = dir & RS_WRITE ? 1 : 0,
+				  .slot = (uint16_t)slot};
+}
+
+/* dst (and dst itself if add) <- src, src2 */
+static void launch(uint64_t ident, struct buf *d, uint64_t off, uint64_t len, struct buf *s,
+		   uint64_t soff, uint64_t slen, struct buf *s2, int add)
+{
+	unsigned q = (unsigned)rnd(4), n = 0;
+	struct rs_access x[3];
+	struct rs_call call = {.name = "kernel",
+			       .ident = ident,
+			       .kind = RS_CALL_KERNEL,
+			       .q = {.ctx = 1, .stream = q},
+			       .access = x};
+	struct work *w = malloc(sizeof(*w)), m;
+	uint64_t ev;
+
+	order_write(q, d);
+	order_read(q, s);
+	if (s2)
+		order_read(q, s2);
+	x[n++] = access_of(d, off, len, add ? RS_READ | RS_WRITE : RS_WRITE, 0);
+	x[n++] = access_of(s, soff, slen, RS_READ, 1);
+	if (s2)
+		x[n++] = access_of(s2, 0, s2->bytes, RS_READ, 2);
+	call.naccess = n;
+	*w = (struct work){.dst = d->dev + off,
+			   .src = s->dev + soff,
+			   .src2 = s2 ? s2->dev : NULL,
+			   .bytes = len,
+			   .src_bytes = slen,
+			   .src2_bytes = s2 ? s2->bytes : 0,
+			   .salt = ident,
+			   .add = add};
+	m = *w;
+	m.dst = d->model + off;
+	m.src = s->model + soff;
+	m.src2 = s2 ? s2->model : NULL;
+	rs_engine_before(eng, thr, &call);
+	fake_call(q, compute, w);
+	rs_engine_after(eng, thr, &call, 1);
+	compute(&m);
+	ev = record(q);
+	did_write(d, ev);
+	s->read_event[q] = ev;
+	if (s2)
+		s2->read_event[q] = ev;
+}
+
+/* The program looks at a buffer: the device must show what the model says. */
+static void look(struct buf *b)
+{
+	unsigned q = (unsigned)rnd(4);
+	struct rs_access x = access_of(b, 0, b->bytes, RS_READ, 0);
+	struct rs_call call = {.name = "look",
+			       .kind = RS_CALL_COPY,
+			       .q = {.ctx = 1, .stream = q},
+			       .access = &x,
+			       .naccess = 1};
+	struct check *c = malloc(sizeof(*c));
+
+	*c = (struct check){.dev = b->dev, .want = malloc(b->bytes), .bytes = b->bytes};
+	memcpy(c->want, b->model, b->bytes);
+	order_read(q, b);
+	rs_engine_before(eng, thr, &call);
+	fake_call(q, check_bytes, c);
+	rs_engine_after(eng, thr, &call, 1);
+	b->read_event[q] = record(q);
+}
+
+static void make_segment(struct seg *segs, struct seg *s, unsigned id)
+{
+	unsigned i;
+
+	snprintf(s->name, sizeof(s->name), "s%u", id);
+	s->n = 1 + (unsigned)rnd(MAXKERNEL);
+	for (i = 0; i < s->n; i++) {
+		struct kernel *k = &s->k[i];
+
+		k->kind = (enum kernel_kind)rnd(4);
+		k->a = (int)rnd(NSTATE);
+		k->b = (int)rnd(NSTATE);
+		if (k->kind == K_STORE && !buf[k->a].declared)
+			k->kind = K_RMW; /* an undeclared write-only range is a product by rule */
+		k->len = 1 + rnd((uint32_t)buf[k->a].bytes);
+		k->off = rnd((uint32_t)(buf[k->a].bytes - k->len + 1));
+		k->blen = 1 + rnd((uint32_t)buf[k->b].bytes);
+		k->boff = rnd((uint32_t)(buf[k->b].bytes - k->blen + 1));
+		k->salt = rnd(1u << 30) | (uint64_t)id << 40 | (uint64_t)i << 32;
+	}
+	s->k[0].kind = K_OUT;
+	s->inner = id && !rnd(3) ? &segs[rnd(id)] : NULL;
+	s->inner_at = (unsigned)rnd(s->n);
+}
+
+/* A product of no window that is still open. */
+static struct buf *pool_pick(void)
+{
+	struct buf *b;
+
+	do
+		b = &buf[NSTATE + rnd(NPOOL)];
+	while (b->in_use);
+	b->in_use = 1;
+	return b;
+}
+
+static void release(struct buf *b)
+{
+	if (b)
+		b->in_use = 0;
+}
+
+static void run_kernel(const struct kernel *k, struct buf **product)
+{
+	struct buf *p;
+
+	switch (k->kind) {
+	case K_RMW:
+		launch(k->salt, &buf[k->a], k->off, k->len, &buf[k->b], k->boff, k->blen,
+		       *product && k->salt & 1 ? *product : NULL, 1);
+		break;
+	case K_OUT:
+		p = pool_pick();
+		launch(k->salt, p, 0, p->bytes, &buf[k->a], k->off, k->len, &buf[k->b], 0);
+		release(*product);
+		*product = p;
+		break;
+	case K_CHAIN:
+		p = pool_pick();
+		launch(k->salt, p, 0, p->bytes, *product, 0, (*product)->bytes, NULL, 0);
+		release(*product);
+		*product = p;
+		break;
+	case K_STORE:
+		launch(k->salt, &buf[k->a], k->off, k->len, *product, 0, (*product)->bytes, NULL,
+		       0);
+		break;
+	}
+}
+
+struct pending {
+	const struct seg *seg;
+	unsigned invocation;
+	uint8_t *p0[NSTATE];
+};
+
+static struct pending pend[256];
+static unsigned npend;
+
+static void save_state(uint8_t **to)
+{
+	for (int i = 0; i < NSTATE; i++) {
+		to[i] = malloc(buf[i].bytes);
+		memcpy(to[i], buf[i].model, buf[i].bytes);
+	}
+}
+
+static void load_state(uint8_t **from, int drop)
+{
+	for (int i = 0; i < NSTATE; i++) {
+		memcpy(buf[i].model, from[i], buf[i].bytes);
+		if (drop)
+			free(from[i]);
+	}
+}
+
+static void forward(const struct seg *s, unsigned depth)
+{
+	struct pending *p = &pend[npend++];
+	struct buf *product = NULL;
+	char text[64];
+	unsigned i;
+
+	p->seg = s;
+	p->invocation = 0;
+	for (i = 0; i + 1 < npend; i++)
+		p->invocation += pend[i].seg == s;
+	save_state(p->p0);
+	snprintf(text, sizeof(text), "forward:%s", s->name);
+	rs_engine_push(eng, thr, text);
+	for (i = 0; i < s->n; i++) {
+		run_kernel(&s->k[i], &product);
+		if (s->inner && i == s->inner_at && npend < 250)
+			forward(s->inner, depth + 1);
+	}
+	rs_engine_pop(eng, thr);
+	if (!depth && rnd(2))
+		look(product);
+	release(product);
+}
+
+static void replay(unsigned which, unsigned depth)
+{
+	const struct pending *p = &pend[which];
+	struct buf *product = NULL;
+	uint8_t *p2[NSTATE];
+	char text[64];
+	unsigned i;
+
+	save_state(p2);
+	load_state((uint8_t **)p->p0, 0);
+	snprintf(text, sizeof(text), "replay:%s#%u", p->seg->name, p->invocation);
+	rs_engine_push(eng, thr, text);
+	for (i = 0; i < p->seg->n; i++) {
+		run_kernel(&p->seg->k[i], &product);
+		if (p->seg->inner && i == p->seg->inner_at && npend < 250)
+			forward(p->seg->inner, depth + 1);
+		if (depth < 2 && !rnd(8))
+			replay((unsigned)rnd(npend), depth + 1);
+	}
+	rs_engine_pop(eng, thr);
+	load_state(p2, 1);
+	if (!depth)
+		look(product); /* inside of another replay it would be one of its calls */
+	release(product);
+	if (!depth && rnd(2))
+		look(&buf[rnd(NSTATE)]);
+}
+
+static void foreign_write(void)
+{
+	struct buf *d = &buf[rnd(NSTATE)], *s = &buf[rnd(NSTATE)];
+	uint64_t len = 1 + rnd((uint32_t)d->bytes), off = rnd((uint32_t)(d->bytes - len + 1));
+
+	launch(rnd(1u << 30), d, off, len, s, 0, s->bytes, NULL, (int)rnd(2));
+}
+
+static void setup(void)
+{
+	static const struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .verify = 1};
+
+	eng = rs_engine_create(&config, &fake_ops, NULL);
+	thr = rs_thread_create(eng);
+	for (int i = 0; i < NBUF; i++) {
+		struct buf *b = &buf[i];
+
+		memset(b, 0, sizeof(*b));
+		b->bytes = i < NSTATE ? 200 + rnd(9000) : PRODUCT;
+		b->dev = malloc(b->bytes);
+		b->model = malloc(b->bytes);
+		for (uint64_t j = 0; j < b->bytes; j++)
+			b->dev[j] = b->model[j] = (uint8_t)rnd(256);
+		rs_engine_alloc(eng, thr, (struct rs_queue){.ctx = 1}, (uint64_t)b->dev, b->bytes,
+				RS_ALLOC_DEVICE);
+		b->declared = i < NSTATE / 2;
+		if (b->declared)
+			rs_engine_region(eng, (uint64_t)b->dev, b->bytes, "state:declared");
+	}
+}
+
+/* One random program; returns what went wrong, or NULL. */
+static const char *run_program(uint64_t seed, uint64_t *ret_replays)
+{
+	struct rs_engine_stats st;
+	struct seg segs[MAXSEG];
+	const char *wrong = NULL;
+	unsigned i, step, n;
+
+	fake_reset(seed, eager);
+	bad_bytes = 0;
+	setup();
+	for (i = 0; i < MAXSEG; i++)
+		make_segment(segs, &segs[i], i);
+	for (step = 0; step < 3; step++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "step:%u", step);
+		rs_engine_mark(eng, thr, text);
+		npend = 0;
+		n = 1 + (unsigned)rnd(6);
+		for (i = 0; i < n; i++) {
+			forward(&segs[rnd(MAXSEG)], 0);
+			if (rnd(2))
+				foreign_write();
+		}
+		n = (unsigned)rnd(8);
+		for (i = 0; i < n; i++) {
+			replay((unsigned)rnd(npend), 0);
+			if (!rnd(3))
+				foreign_write();
+		}
+		for (i = 0; i < npend; i++)
+			for (int j = 0; j < NSTATE; j++)
+				free(pend[i].p0[j]);
+	}
+	for (i = 0; i < NSTATE; i++)
+		look(&buf[i]);
+	if (!fake_drain())
+		wrong = "a queue waits for ever";
+	rs_engine_finish(eng);
+	rs_engine_stats(eng, &st);
+	if (bad_bytes)
+		wrong = "bytes differ from the model";
+	else if (st.outcome[1] || st.outcome[2])
+		wrong = "a right replay was not recorded as a match";
+	else if (st.internal_errors)
+		wrong = "internal error";
+	*ret_replays += st.outcome[0];
+	rs_thread_destroy(thr);
+	rs_engine_destroy(eng);
+	if (fake.live_blocks && !wrong)
+		wrong = "snapshot memory leaked";
+	for (i = 0; i < NBUF; i++) {
+		free(buf[i].dev);
+		free(buf[i].model);
+	}
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 0) : 1500;
+	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 0) : 1, replays = 0;
+	unsigned failed = 0;
+
+	eager = argc > 3;
+
+	for (uint64_t s = first; s < first + n; s++) {
+		const char *wrong;
+
+		wrong = run_program(s, &replays);
+		if (wrong && failed++ < 5)
+			tap_diag("seed %" PRIu64 ": %s", s, wrong);
+	}
+	ok(!failed,
+	   "%" PRIu64 " random programs from seed %" PRIu64 ": replays see P0, state keeps P2", n,
+	   first);
+	ok(replays > n, "%" PRIu64 " replays were made and matched", replays);
+	return tap_done();
+}
