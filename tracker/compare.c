@@ -140,8 +140,12 @@ static void judge_check(struct rs_engine *e, const struct rs_replay *r, struct o
 		return;
 	switch ((enum rs_check_kind)c->kind) {
 	case RS_CHECK_ENTRY:
-		worse(&o->entry, at == -2 ? V_UNKNOWN : V_DIFFERENT);
-		report(e, r, o, at == -2 ? c->reason : RS_FINDING_STATE_OVERWRITTEN, c, off);
+		worse(&o->entry, at == -2 || !c->exact ? V_UNKNOWN : V_DIFFERENT);
+		report(e, r, o,
+		       at == -2	   ? c->reason
+		       : !c->exact ? RS_FINDING_CANNOT_TELL
+				   : RS_FINDING_STATE_OVERWRITTEN,
+		       c, off);
 		break;
 	case RS_CHECK_RESTORE:
 		/* restored bytes that are not the kept ones: our own fault, never a match */

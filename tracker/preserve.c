@@ -262,9 +262,12 @@ static void missing(struct rs_replay *r, struct rs_alloc *a, uint64_t off, uint6
 	c->writer = *writer;
 }
 
-/* Audit: what the replay is about to read against what the forward read. */
+/*
+ * What the replay is about to read against what the forward read. ambiguous: a difference may be
+ * harmless (the window may overwrite it first), so it is unknown rather than wrong.
+ */
 static void compare_entry(struct rs_oplist *l, uint32_t q, struct rs_window *w, struct rs_alloc *a,
-			  struct rs_keep *k)
+			  struct rs_keep *k, int ambiguous)
 {
 	struct rs_words *now;
 	struct rs_check *c;
@@ -275,7 +278,7 @@ static void compare_entry(struct rs_oplist *l, uint32_t q, struct rs_window *w, 
 	now = plan_digest(l, q, a, k->off, k->len);
 	c = rs_check_add(w->rec, RS_CHECK_ENTRY, a, k->off, k->len, k->digest, now);
 	if (c) {
-		c->exact = 1;
+		c->exact = !ambiguous;
 		c->reason = RS_FINDING_SNAPSHOT_LOST;
 		c->writer = k->killer;
 	}
@@ -325,7 +328,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 /* One claim against the live bytes [off, end). */
 static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
 			struct rs_alloc *a, const struct rs_claim *c, uint64_t off, uint64_t end,
-			const struct rs_writer *reader)
+			int ambiguous, const struct rs_writer *reader)
 {
 	while (off < end) {
 		struct rs_ext piece = a->ext.ext[rs_extmap_at(&a->ext, off)];
@@ -344,8 +347,12 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 			continue;
 		}
 		until = min64(until, k->off + k->len);
-		if (e->config.mode == RS_MODE_AUDIT || rs_alloc_is_volatile(a))
-			compare_entry(l, q, w, a, k);
+		/*
+		 * Where nobody can tell state from product, putting P0 there would lose P2: leave the
+		 * bytes alone. Host memory is not changed behind the host's back either.
+		 */
+		if (e->config.mode == RS_MODE_AUDIT || ambiguous || rs_alloc_is_volatile(a))
+			compare_entry(l, q, w, a, k, ambiguous);
 		else
 			show_entry(e, l, q, w, a, k, off, until - off, reader);
 		off = until;
@@ -354,7 +361,8 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 
 /*
  * The replay w touches [off, off + len) for the first time, reading it: see to it that it sees the
- * forward's bytes, or compare. must_know: bytes that the forward did not read are a finding.
+ * forward's bytes, or compare. must_know: it is certainly state, so bytes that the forward did not
+ * read are a finding; else it may be a product, and is only compared.
  */
 void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
@@ -379,7 +387,7 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 		known += to - from;
 		if (c->cls == RS_CLASS_MAYBE)
 			continue; /* F never read it */
-		enter_claim(e, l, q, w, a, c, from, to, reader);
+		enter_claim(e, l, q, w, a, c, from, to, !must_know, reader);
 	}
 	if (must_know && known < len) {
 		w->rec->flags |= RS_F_UNSEEN;

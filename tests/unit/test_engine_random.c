@@ -456,7 +456,7 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 
 int main(int argc, char **argv)
 {
-	uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 0) : 1500;
+	uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 0) : 400;
 	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 0) : 1, replays = 0;
 	unsigned failed = 0;
 

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hazard cases as small programs on the engine alone: the bytes that a replay sees and leaves, and
+ * the verdict, in audit and in preserve mode.
+ */
+#include "tests/unit/engine_rig.h"
+
+/* y = x * 5 ; S = 2 * S + x */
+static void norm(struct rig_arg *a)
+{
+	uint32_t x = a[1].p[0];
+
+	a[0].p[0] = x * 5;
+	a[2].p[a[2].first] = 2 * a[2].p[a[2].first] + x;
+}
+
+/* y = x * S, S + 1 */
+static void scale(struct rig_arg *a)
+{
+	a[0].p[0] = a[1].p[0] * a[2].p[0];
+	a[2].p[0] += 1;
+}
+
+static void times10(struct rig_arg *a)
+{
+	a[0].p[0] = a[1].p[0] * 10;
+}
+
+static void set_to(struct rig_arg *a)
+{
+	a[0].p[0] = a[1].p[0];
+}
+
+static void bump(struct rig_arg *a)
+{
+	a[0].p[0] += 1;
+}
+
+static void keep_value(struct rig_arg *a)
+{
+	a[0].p[0] |= 0;
+}
+
+/* One word into the queue, wherever the cursor stands: coverage cannot be proved. */
+static void enqueue(struct rig_arg *a)
+{
+	a[0].p[a[1].p[0] % 8] = 100 + a[1].p[0];
+}
+
+static void sum8(struct rig_arg *a)
+{
+	uint32_t s = 0;
+
+	for (unsigned i = 0; i < 8; i++)
+		s += a[1].p[i];
+	a[0].p[0] = s;
+}
+
+/* C01: a statistic that every run advances. */
+static void c01(enum rs_mode mode)
+{
+	uint32_t *s, *x0, *x1, *y0, *y1, *r0, *r1;
+	const char *text;
+
+	rig_start(mode);
+	s = words(1), x0 = words(1), x1 = words(1);
+	y0 = words(1), y1 = words(1), r0 = words(1), r1 = words(1);
+	*s = 10, *x0 = 3, *x1 = 4;
+	rs_engine_region(eng, (uint64_t)s, 4, "state:bn.mean");
+	STEP(1);
+	PUSH("forward:bn");
+	KERNEL(norm, W_(y0, 1), R_(x0, 1), RW_(s, 1));
+	POP();
+	PUSH("forward:bn");
+	KERNEL(norm, W_(y1, 1), R_(x1, 1), RW_(s, 1));
+	POP();
+	PUSH("replay:bn#1");
+	KERNEL(norm, W_(r1, 1), R_(x1, 1), RW_(s, 1));
+	POP();
+	PUSH("replay:bn#0");
+	KERNEL(norm, W_(r0, 1), R_(x0, 1), RW_(s, 1));
+	POP();
+	is_u64(*r1, 20, "C01 y1'");
+	is_u64(*r0, 15, "C01 y0'");
+	text = rig_read("records.jsonl");
+	if (mode == RS_MODE_PRESERVE) {
+		is_u64(*s, 50, "C01 preserve: one update per step");
+		is_u64(count(text, "\"outcome\":\"match\""), 2, "C01 preserve: two matches");
+	} else {
+		is_u64(*s, 2 * (2 * 50 + 4) + 3, "C01 audit: bytes as without the tool");
+		is_u64(count(text, "\"outcome\":\"divergence\""), 2, "C01 audit: two divergences");
+		is_u64(count(text, "\"after\":\"different\""), 2,
+		       "C01 audit: the side effect survives");
+		is_u64(count(text, "\"product\":\"equal\""), 2,
+		       "C01 audit: the output does not depend on S");
+		text = rig_read("events.jsonl");
+		ok(strstr(text, "\"code\":\"RS013\"") && strstr(text, "\"name\":\"bn.mean\""),
+		   "C01 audit: RS013 names the state");
+		ok(strstr(text,
+			  "\"writer\":{\"kind\":\"kernel\",\"name\":\"norm\",\"how\":\"ptx\""),
+		   "C01 audit: and its writer");
+	}
+	drop(s), drop(x0), drop(x1), drop(y0), drop(y1), drop(r0), drop(r1);
+	rig_stop();
+}
+
+/* C02: the output depends on the state; k replays. */
+static void c02(unsigned k)
+{
+	uint32_t *rf, *x, *y, *p;
+	unsigned i;
+
+	rig_start(RS_MODE_PRESERVE);
+	rf = words(1), x = words(1), y = words(1), p = words(1);
+	*rf = 1, *x = 7;
+	STEP(1);
+	PUSH("forward:s");
+	KERNEL(scale, W_(y, 1), R_(x, 1), RW_(rf, 1));
+	POP();
+	for (i = 0; i < k; i++) {
+		*p = 0;
+		PUSH("replay:s");
+		KERNEL(scale, W_(p, 1), R_(x, 1), RW_(rf, 1));
+		POP();
+		is_u64(*p, 7, "C02 replay sees the entry value");
+		is_u64(*rf, 2, "C02 one increment, however many replays");
+	}
+	is_u64(*rf, 2, "C02 one increment in the end");
+	is_u64(count(rig_read("records.jsonl"), "\"outcome\":\"match\""), k,
+	       "C02 a match per replay");
+	drop(rf), drop(x), drop(y), drop(p);
+	rig_stop();
+}
+
+/* C11: one slot, two forwards alive; the slot is written by others. */
+static void c11(enum rs_mode mode)
+{
+	uint32_t *c, *va, *vb, *ya, *yb;
+	const char *text;
+
+	rig_start(mode);
+	c = words(1), va = words(1), vb = words(1), ya = words(1), yb = words(1);
+	*va = 1, *vb = 2;
+	STEP(1);
+	KERNEL(set_to, W_(c, 1), R_(va, 1));
+	PUSH("forward:layer");
+	KERNEL(times10, W_(ya, 1), R_(c, 1));
+	POP();
+	KERNEL(set_to, W_(c, 1), R_(vb, 1));
+	PUSH("forward:layer");
+	KERNEL(times10, W_(yb, 1), R_(c, 1));
+	POP();
+	PUSH("replay:layer#0");
+	KERNEL(times10, W_(ya, 1), R_(c, 1));
+	POP();
+	is_u64(*ya, mode == RS_MODE_PRESERVE ? 10 : 20, "C11 replay of A");
+	is_u64(*c, 2, "C11 the slot keeps B's value");
+	PUSH("replay:layer#1");
+	KERNEL(times10, W_(yb, 1), R_(c, 1));
+	POP();
+	is_u64(*yb, 20, "C11 replay of B");
+	text = rig_read("records.jsonl");
+	is_u64(count(text, "\"outcome\":\"match\""), mode == RS_MODE_PRESERVE ? 2 : 1,
+	       "C11 matches");
+	if (mode == RS_MODE_AUDIT) {
+		is_u64(count(text, "\"entry\":\"different\""), 1, "C11 audit: A's entry differs");
+		is_u64(count(text, "\"product\":\"different\""), 1,
+		       "C11 audit: and so does its product");
+		ok(strstr(rig_read("events.jsonl"), "\"name\":\"set_to\""),
+		   "C11 audit: names the overwriter");
+	}
+	drop(c), drop(va), drop(vb), drop(ya), drop(yb);
+	rig_stop();
+}
+
+/* C03's control: a rewrite with equal bytes is no hazard. */
+static void idempotent(enum rs_mode mode)
+{
+	uint32_t *s, *y;
+
+	rig_start(mode);
+	s = words(4), y = words(1);
+	s[0] = 100;
+	STEP(1);
+	PUSH("forward:s");
+	KERNEL(keep_value, RW_(s, 4));
+	KERNEL(times10, W_(y, 1), R_(s, 4));
+	POP();
+	KERNEL(keep_value, RW_(s, 4));
+	PUSH("replay:s");
+	KERNEL(keep_value, RW_(s, 4));
+	KERNEL(times10, W_(y, 1), R_(s, 4));
+	POP();
+	is_u64(count(rig_read("records.jsonl"), "\"outcome\":\"match\""), 1,
+	       "equal bytes are no hazard");
+	is_u64(count(rig_read("events.jsonl"), "\"code\""), 0, "and no finding");
+	drop(s), drop(y);
+	rig_stop();
+}
+
+/* X1: state and product in one allocation. */
+static void x1(void)
+{
+	uint32_t *z, *x;
+	struct rig_arg f[3];
+
+	rig_start(RS_MODE_PRESERVE);
+	z = words(16), x = words(1);
+	z[0] = 10, *x = 3;
+	f[0] = (struct rig_arg){z + 4, 0, 1, RS_WRITE, 0, 0};
+	f[1] = (struct rig_arg)R_(x, 1);
+	f[2] = (struct rig_arg)RW_(z, 1);
+	STEP(1);
+	PUSH("forward:pool");
+	kernel_q(0, "norm", norm, 3, f);
+	POP();
+	z[4] = 77; /* the range is recycled by somebody else */
+	PUSH("replay:pool");
+	kernel_q(0, "norm", norm, 3, f);
+	POP();
+	is_u64(z[0], 23, "X1 the statistic is P2");
+	is_u64(z[4], 15, "X1 the product of the same allocation stays");
+	is_u64(count(rig_read("records.jsonl"), "\"outcome\":\"match\""), 1, "X1 match");
+	drop(z), drop(x);
+	rig_stop();
+}
+
+/* A queue filled where coverage cannot be proved, then read: declared it is restored, else cannot tell. */
+static void queue(int declared)
+{
+	uint32_t *bank, *cur, *y;
+	const char *text;
+	unsigned i;
+
+	rig_start(RS_MODE_PRESERVE);
+	bank = words(8), cur = words(1), y = words(1);
+	for (i = 0; i < 8; i++)
+		bank[i] = i;
+	if (declared)
+		rs_engine_region(eng, (uint64_t)bank, 32, "state:queue");
+	STEP(1);
+	PUSH("forward:q");
+	KERNEL(enqueue, {bank, 0, 8, RS_WRITE, 1, 1}, R_(cur, 1));
+	KERNEL(sum8, W_(y, 1), R_(bank, 8));
+	POP();
+	is_u64(*y, 128, "queue: forward");
+	KERNEL(bump, RW_(cur, 1));
+	KERNEL(enqueue, {bank, 0, 8, RS_WRITE, 1, 1}, R_(cur, 1));
+	PUSH("replay:q");
+	KERNEL(enqueue, {bank, 0, 8, RS_WRITE, 1, 1}, R_(cur, 1));
+	KERNEL(sum8, W_(y, 1), R_(bank, 8));
+	POP();
+	is_u64(*y, declared ? 128 : 228,
+	       "queue: the replay sees the declared queue of its forward");
+	is_u64(*cur, 1, "queue: the cursor is P2");
+	is_u64(bank[1], 101, "queue: what others wrote since is not lost");
+	text = rig_read("records.jsonl");
+	if (declared) {
+		is_u64(count(text, "\"outcome\":\"match\""), 1, "queue: match");
+	} else {
+		is_u64(count(text, "\"outcome\":\"match\""), 0,
+		       "queue: undeclared, no match is claimed");
+		ok(strstr(text, "RS014"), "queue: nobody can tell, and it says so");
+	}
+	drop(bank), drop(cur), drop(y);
+	rig_stop();
+}
+
+/* What cannot be vouched for is a rejection, with its reason. */
+static void rejections(void)
+{
+	uint32_t *a, *b, *y;
+	const char *text;
+
+	rig_start(RS_MODE_PRESERVE);
+	a = words(1), b = words(1), y = words(1);
+	STEP(1);
+	PUSH("replay:never");
+	KERNEL(times10, W_(y, 1), R_(a, 1));
+	POP();
+	PUSH("forward:s");
+	KERNEL(times10, W_(y, 1), R_(a, 1));
+	POP();
+	PUSH("replay:s");
+	KERNEL(times10, W_(y, 1), R_(b, 1));
+	POP();
+	PUSH("replay:s");
+	POP();
+	STEP(2);
+	PUSH("replay:s");
+	POP();
+	text = rig_read("records.jsonl");
+	is_u64(count(text, "\"outcome\":\"rejection\""), 4,
+	       "four replays that nobody can vouch for");
+	is_u64(count(text, "RS017"), 2, "two without a forward");
+	is_u64(count(text, "RS016"), 1, "one with another input");
+	drop(a), drop(b), drop(y);
+	rig_stop();
+}
+
+/* A replay without a number finds its invocation by the inputs of its first call. */
+static void by_inputs(void)
+{
+	uint32_t *s, *x[2], *y;
+	unsigned i;
+
+	rig_start(RS_MODE_PRESERVE);
+	s = words(1), x[0] = words(1), x[1] = words(1), y = words(1);
+	*s = 1, *x[0] = 10, *x[1] = 20;
+	STEP(1);
+	for (i = 0; i < 2; i++) {
+		PUSH("forward:m");
+		KERNEL(scale, W_(y, 1), R_(x[i], 1), RW_(s, 1));
+		POP();
+	}
+	PUSH("replay:m");
+	KERNEL(scale, W_(y, 1), R_(x[0], 1), RW_(s, 1));
+	POP();
+	is_u64(*y, 10, "C05 call 0 replays with its own scale");
+	PUSH("replay:m");
+	KERNEL(scale, W_(y, 1), R_(x[1], 1), RW_(s, 1));
+	POP();
+	is_u64(*y, 40, "C05 call 1 with its own");
+	is_u64(*s, 3, "C05 the scale is P2");
+	is_u64(count(rig_read("records.jsonl"), "\"outcome\":\"match\""), 2, "C05 two matches");
+	drop(s), drop(x[0]), drop(x[1]), drop(y);
+	rig_stop();
+}
+
+/* A window that its end marker never reaches: the next step puts the state back all the same. */
+static void aborted(void)
+{
+	uint32_t *s, *x, *y;
+	const char *text;
+
+	rig_start(RS_MODE_PRESERVE);
+	s = words(1), x = words(1), y = words(1);
+	*s = 10, *x = 3;
+	STEP(1);
+	PUSH("forward:bn");
+	KERNEL(norm, W_(y, 1), R_(x, 1), RW_(s, 1));
+	POP();
+	PUSH("replay:bn");
+	KERNEL(norm, W_(y, 1), R_(x, 1), RW_(s, 1));
+	STEP(2);
+	is_u64(*s, 23, "an aborted replay leaves P2");
+	POP(); /* the late end marker ends nothing */
+	PUSH("forward:bn");
+	KERNEL(norm, W_(y, 1), R_(x, 1), RW_(s, 1));
+	POP();
+	is_u64(*s, 49, "and the next step goes on from there");
+	text = rig_read("records.jsonl");
+	is_u64(count(text, "\n"), 1, "one record");
+	ok(strstr(text, "RS019"), "it says that the window was not closed");
+	drop(s), drop(x), drop(y);
+	rig_stop();
+}
+
+/* No memory for a snapshot, or a failed copy: bytes as without the tool, and no match. */
+static void faults(void)
+{
+	for (int which = 0; which < 2; which++) {
+		uint32_t *s, *x, *y;
+		const char *text;
+
+		rig_start(RS_MODE_PRESERVE);
+		s = words(1), x = words(1), y = words(1);
+		*s = 1, *x = 7;
+		STEP(1);
+		*(which ? &fake.fail_copy : &fake.fail_alloc) = 1;
+		PUSH("forward:s");
+		KERNEL(scale, W_(y, 1), R_(x, 1), RW_(s, 1));
+		POP();
+		is_u64(*s, 2, "the forward is not disturbed");
+		PUSH("replay:s");
+		KERNEL(scale, W_(y, 1), R_(x, 1), RW_(s, 1));
+		POP();
+		is_u64(*y, 14, "the replay runs as without the tool");
+		text = rig_read("records.jsonl");
+		is_u64(count(text, "\"outcome\":\"match\""), 0, "no match is claimed");
+		ok(strstr(text, "RS018"), which ? "failed copy: RS018" : "no memory: RS018");
+		drop(s), drop(x), drop(y);
+		rig_stop();
+	}
+}
+
+/* State freed and its address reused: the new owner's bytes are not touched. */
+static void freed(void)
+{
+	uint32_t *s, *t, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	s = words(4), y = words(1);
+	s[0] = 5;
+	STEP(1);
+	PUSH("forward:s");
+	KERNEL(times10, W_(y, 1), R_(s, 4));
+	POP();
+	rs_engine_free(eng, thr, RIG_Q(0), (uint64_t)s);
+	rs_engine_alloc(eng, thr, RIG_Q(0), (uint64_t)s, 16, RS_ALLOC_DEVICE);
+	t = s;
+	t[0] = 9;
+	PUSH("replay:s");
+	KERNEL(times10, W_(y, 1), R_(t, 4));
+	POP();
+	is_u64(t[0], 9, "address reuse: the new owner keeps its bytes");
+	is_u64(*y, 90, "address reuse: no old bytes are put over it");
+	ok(strstr(rig_read("records.jsonl"), "RS011"), "address reuse: the input was freed");
+	drop(s), drop(y);
+	rig_stop();
+}
+
+int main(void)
+{
+	c01(RS_MODE_AUDIT);
+	c01(RS_MODE_PRESERVE);
+	c02(0);
+	c02(1);
+	c02(3);
+	c11(RS_MODE_AUDIT);
+	c11(RS_MODE_PRESERVE);
+	idempotent(RS_MODE_AUDIT);
+	idempotent(RS_MODE_PRESERVE);
+	x1();
+	queue(1);
+	queue(0);
+	rejections();
+	by_inputs();
+	aborted();
+	faults();
+	freed();
+	return tap_done();
+}
