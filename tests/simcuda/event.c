@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events: a reference to the op that recorded last. Times come from the virtual clock (clock.c).
+ *
+ * Recording an event in a captured stream makes it a capture event: waiting for it pulls the waiting
+ * stream into the capture, and it has no state on the device. Driver lock held.
+ */
+#include "tests/simcuda/sim.h"
+
+#include <stdlib.h>
+
+SIM_API(cuEventCreate, SIM_CTX, P(CUevent *ret, unsigned flags), P(ret, flags))
+{
+	CUevent e;
+
+	if (!ret || flags > 7 ||
+	    ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_EVENT_INTERPROCESS)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	e = calloc(1, sizeof(*e));
+	if (!e || sim_handle_add(e, SIM_H_EVENT)) {
+		free(e);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	e->ctx = call->ctx;
+	e->flags = flags;
+	*ret = e;
+	return CUDA_SUCCESS;
+}
+
+SIM_API(cuEventDestroy_v2, SIM_INIT, P(CUevent e), P(e))
+{
+	if (!sim_handle_is(e, SIM_H_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	sim_capture_drop_event(e);
+	if (e->op)
+		sim_op_unref(e->op);
+	sim_handle_del(e);
+	free(e);
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_event_record(CUevent e, CUstream s)
+{
+	struct sim_work w = {.kind = SIM_WORK_EVENT, .event = e};
+	struct sim_op *op = NULL;
+	CUresult r = sim_stream_submit(s, &w, &op);
+
+	if (!op)
+		return r;
+	if (e->op)
+		sim_op_unref(e->op);
+	e->op = op;
+	return r;
+}
+
+static CUresult record(struct sim_call *call, CUevent e, CUstream h, unsigned flags)
+{
+	CUstream s;
+	CUresult r;
+
+	if (flags > CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = sim_stream_get(call, h, &s);
+	if (r)
+		return r;
+	if (!sim_handle_is(e, SIM_H_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (e->ctx->dev_id != s->ctx->dev_id)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (s->cap && flags == CU_EVENT_RECORD_EXTERNAL) {
+		struct sim_work w = {.kind = SIM_WORK_EVENT, .event = e};
+
+		return sim_capture_add(s, &w, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+	}
+	if (s->cap)
+		return sim_capture_record(s, e);
+	sim_capture_drop_event(e);
+	return sim_event_record(e, s);
+}
+
+SIM_TWINS(cuEventRecord, _ptsz, SIM_CTX, P(CUevent e, CUstream h), P(e, h))
+{
+	return record(call, e, h, 0);
+}
+
+SIM_TWINS(cuEventRecordWithFlags, _ptsz, SIM_CTX, P(CUevent e, CUstream h, unsigned flags),
+	  P(e, h, flags))
+{
+	return record(call, e, h, flags);
+}
+
+static CUresult wait_event(CUstream s, CUevent e, unsigned flags)
+{
+	struct sim_work nop = {.kind = SIM_WORK_NOP};
+	struct sim_op *op;
+	CUresult r;
+
+	if (s->cap && flags == CU_EVENT_WAIT_EXTERNAL) {
+		struct sim_work w = {.kind = SIM_WORK_EVENTWAIT, .event = e};
+
+		return sim_capture_add(s, &w, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+	}
+	if (e->cap || s->cap)
+		return sim_capture_wait(s, e);
+	if (!e->op)
+		return CUDA_SUCCESS;
+	op = sim_op_new(s->ctx, s->id, &nop);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = sim_op_after(op, e->op) ? CUDA_ERROR_OUT_OF_MEMORY : sim_stream_join(s, op);
+	sim_sched_enqueue(op);
+	sim_stream_set_tail(s, op);
+	if (!r)
+		sim_sched_kick();
+	return r;
+}
+
+SIM_TWINS(cuStreamWaitEvent, _ptsz, SIM_CTX, P(CUstream h, CUevent e, unsigned flags),
+	  P(h, e, flags))
+{
+	CUstream s;
+	CUresult r;
+
+	if (flags > CU_EVENT_WAIT_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = sim_stream_get(call, h, &s);
+	if (r)
+		return r;
+	if (!sim_handle_is(e, SIM_H_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return wait_event(s, e, flags);
+}
+
+SIM_API(cuEventQuery, SIM_INIT | SIM_UNSAFE, P(CUevent e), P(e))
+{
+	if (!sim_handle_is(e, SIM_H_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (e->cap)
+		return CUDA_ERROR_CAPTURED_EVENT;
+	if (!e->op)
+		return CUDA_SUCCESS;
+	sim_sched_poll(e->op);
+	if (e->op->ctx->sticky)
+		return e->op->ctx->sticky;
+	if (e->op->state != SIM_OP_DONE)
+		return CUDA_ERROR_NOT_READY;
+	sim_clock_host_saw(e->op);
+	return CUDA_SUCCESS;
+}
+
+SIM_API(cuEventSynchronize, SIM_INIT | SIM_UNSAFE, P(CUevent e), P(e))
+{
+	if (!sim_handle_is(e, SIM_H_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (e->cap)
+		return CUDA_ERROR_CAPTURED_EVENT;
+	return e->op ? sim_sched_wait(e->op) : CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *ms, CUevent a, CUevent b)
+{
+	if (!ms)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!sim_handle_is(a, SIM_H_EVENT) || !sim_handle_is(b, SIM_H_EVENT) || !a->op || !b->op ||
+	    ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (a->op->ctx->sticky)
+		return a->op->ctx->sticky;
+	if (a->op->state != SIM_OP_DONE || b->op->state != SIM_OP_DONE)
+		return CUDA_ERROR_NOT_READY;
+	sim_sched_force_time(a->op);
+	sim_sched_force_time(b->op);
+	*ms = (float)(((double)b->op->end_ns - (double)a->op->end_ns) / 1e6);
+	return CUDA_SUCCESS;
+}
+
+SIM_API(cuEventElapsedTime, SIM_INIT, P(float *ms, CUevent a, CUevent b), P(ms, a, b))
+{
+	return elapsed(ms, a, b);
+}
+
+SIM_API(cuEventElapsedTime_v2, SIM_INIT, P(float *ms, CUevent a, CUevent b), P(ms, a, b))
+{
+	return elapsed(ms, a, b);
+}
+
+/* An event that stands for everything queued in a context. */
+SIM_API(cuCtxRecordEvent, SIM_INIT, P(CUcontext ctx, CUevent e), P(ctx, e))
+{
+	struct sim_work w = {.kind = SIM_WORK_EVENT, .event = e};
+	struct sim_op *op;
+	int bad = 0;
+
+	if (!sim_handle_is(ctx, SIM_H_CTX))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!sim_handle_is(e, SIM_H_EVENT) || e->ctx != ctx)
+		return CUDA_ERROR_INVALID_HANDLE;
+	op = sim_op_new(ctx, 0, &w);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (CUstream s = ctx->streams; s; s = s->next)
+		bad |= s->tail ? sim_op_after(op, s->tail) : 0;
+	sim_op_ref(op);
+	sim_sched_enqueue(op);
+	sim_capture_drop_event(e);
+	if (e->op)
+		sim_op_unref(e->op);
+	e->op = op;
+	sim_sched_kick();
+	return bad ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+SIM_API(cuCtxWaitEvent, SIM_INIT, P(CUcontext ctx, CUevent e), P(ctx, e))
+{
+	if (!sim_handle_is(ctx, SIM_H_CTX))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!sim_handle_is(e, SIM_H_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (CUstream s = ctx->streams; s; s = s->next) {
+		CUresult r = s->cap ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : wait_event(s, e, 0);
+
+		if (r)
+			return r;
+	}
+	return CUDA_SUCCESS;
+}
