@@ -4,7 +4,7 @@
  * last line to grep for. Every number has a unit, what could not be told is printed, no safety is
  * claimed. Callers: report and audit. No state.
  */
-#include "planner/report.h"
+#include "planner/report_page.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,53 +15,22 @@
 #define FEW_FINDINGS 12
 #define FEW_CALLS    6
 
-struct page {
-	FILE *out;
-	const struct rs_report_style *style;
-	const struct rs_run *run;
-	json_int_t rank;
-};
-
-enum tint { TINT_BOLD, TINT_RED, TINT_YELLOW, TINT_GREEN };
-
-static void tinted(const struct page *p, enum tint tint, const char *text)
+static enum rs_tint tint_of(enum rs_verdict v)
 {
-	static const char *const codes[] = {"1", "1;31", "1;33", "1;32"};
-
-	if (p->style->color)
-		fprintf(p->out, "\033[%sm%s\033[0m", codes[tint], text);
-	else
-		fputs(text, p->out);
+	return v == RS_VERDICT_HAZARD	     ? RS_TINT_RED
+	       : v == RS_VERDICT_CANNOT_TELL ? RS_TINT_YELLOW
+					     : RS_TINT_GREEN;
 }
 
-static enum tint tint_of(enum rs_verdict v)
-{
-	return v == RS_VERDICT_HAZARD	     ? TINT_RED
-	       : v == RS_VERDICT_CANNOT_TELL ? TINT_YELLOW
-					     : TINT_GREEN;
-}
-
-static void title(const struct page *p, const char *word)
+static void title(const struct rs_page *p, const char *word)
 {
 	putc('\n', p->out);
-	tinted(p, TINT_BOLD, word);
+	rs_page_tinted(p, RS_TINT_BOLD, word);
 	fprintf(p->out, "%*s", (int)(10 - strlen(word)), "");
 }
 
-static const char *str(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
-static json_int_t num(const json_t *o, const char *key)
-{
-	return json_integer_value(json_object_get(o, key));
-}
-
 /* A field of the head line, if it is known. */
-static void head_field(const struct page *p, const char *label, const char *value)
+static void head_field(const struct rs_page *p, const char *label, const char *value)
 {
 	if (!*value)
 		return;
@@ -69,24 +38,24 @@ static void head_field(const struct page *p, const char *label, const char *valu
 	rs_fmt_text(p->out, value);
 }
 
-static void head(const struct page *p)
+static void head(const struct rs_page *p)
 {
 	const json_t *b = p->run->begin;
-	json_int_t driver = num(b, "driver");
+	json_int_t driver = rs_page_num(b, "driver");
 	struct rs_fmt f;
 
 	fprintf(p->out, "==rs r%" JSON_INTEGER_FORMAT "== replayshim %s %s", p->rank,
-		str(b, "tool"), b ? str(b, "mode") : "(no begin event)");
-	head_field(p, "host", str(b, "host"));
+		rs_page_str(b, "tool"), b ? rs_page_str(b, "mode") : "(no begin event)");
+	head_field(p, "host", rs_page_str(b, "host"));
 	if (b)
-		fprintf(p->out, "   pid %" JSON_INTEGER_FORMAT, num(b, "pid"));
+		fprintf(p->out, "   pid %" JSON_INTEGER_FORMAT, rs_page_num(b, "pid"));
 	if (json_array_size(json_object_get(b, "argv"))) {
 		fputs("   ", p->out);
 		rs_fmt_argv(p->out, json_object_get(b, "argv"));
 	}
 	fprintf(p->out, "\n==rs r%" JSON_INTEGER_FORMAT "== data ", p->rank);
 	rs_fmt_text(p->out, p->run->path);
-	head_field(p, "device", str(b, "device"));
+	head_field(p, "device", rs_page_str(b, "device"));
 	if (driver)
 		fprintf(p->out, "   driver %" JSON_INTEGER_FORMAT ".%" JSON_INTEGER_FORMAT,
 			driver / 1000, driver % 1000 / 10);
@@ -94,10 +63,10 @@ static void head(const struct page *p)
 	fputs(p->run->ended ? "\n" : "   ENDED EARLY\n", p->out);
 }
 
-static void verdict(const struct page *p, enum rs_verdict v, const json_t *reasons)
+static void verdict(const struct rs_page *p, enum rs_verdict v, const json_t *reasons)
 {
 	title(p, "VERDICT");
-	tinted(p, tint_of(v), rs_verdict_phrase(v));
+	rs_page_tinted(p, tint_of(v), rs_verdict_phrase(v));
 	putc('\n', p->out);
 	for (size_t i = 0; i < json_array_size(reasons); i++)
 		fprintf(p->out, "          %s\n", json_string_value(json_array_get(reasons, i)));
@@ -125,7 +94,7 @@ static void seen_cell(char cell[64], const uint64_t n[3])
 		snprintf(cell, 64, "%s %" PRIu64 "/%" PRIu64, rs_seen_names[worst], n[worst], all);
 }
 
-static void segment_row(const struct page *p, const struct rs_run_segment *s, int width)
+static void segment_row(const struct rs_page *p, const struct rs_run_segment *s, int width)
 {
 	enum rs_verdict v = rs_verdict_segment(s);
 	char cells[3][64];
@@ -141,7 +110,7 @@ static void segment_row(const struct page *p, const struct rs_run_segment *s, in
 		n < width ? width - n : 0, "", s->invocations, s->replays, s->outcome[RS_RUN_MATCH],
 		s->outcome[RS_RUN_REJECTION], s->outcome[RS_RUN_DIVERGENCE]);
 	fprintf(p->out, "%-15s %-15s %-15s ", cells[0], cells[1], cells[2]);
-	tinted(p, tint_of(v), rs_verdict_word(v));
+	rs_page_tinted(p, tint_of(v), rs_verdict_word(v));
 	json_object_foreach(s->codes, code, count)
 	{
 		putc(' ', p->out);
@@ -150,7 +119,7 @@ static void segment_row(const struct page *p, const struct rs_run_segment *s, in
 	putc('\n', p->out);
 }
 
-static void segments(const struct page *p)
+static void segments(const struct rs_page *p)
 {
 	uint64_t n[3] = {0};
 	int width = 8;
@@ -175,101 +144,7 @@ static void segments(const struct page *p)
 		segment_row(p, &p->run->segments[i], width);
 }
 
-static void state_line(const struct page *p, const json_t *state)
-{
-	const char *name = str(state, "name");
-	struct rs_fmt f;
-
-	if (!json_object_size(state))
-		return;
-	fputs("      state     ", p->out);
-	if (*name) {
-		rs_fmt_text(p->out, name);
-		fputs("  (", p->out);
-	}
-	fprintf(p->out, "allocation #%" JSON_INTEGER_FORMAT ", offset %" JSON_INTEGER_FORMAT,
-		num(state, "serial"), num(state, "offset"));
-	if (num(state, "bytes"))
-		fprintf(p->out, ", %s", rs_fmt_bytes(&f, num(state, "bytes")));
-	if (*str(state, "addr")) {
-		fputs(", at ", p->out);
-		rs_fmt_text(p->out, str(state, "addr"));
-	}
-	fputs(*name ? ")\n" : "\n", p->out);
-}
-
-static const char *how_phrase(const char *how)
-{
-	static const char *const phrases[][2] = {
-		{"exact", "known exactly"},
-		{"ptx", "proved from its PTX"},
-		{"declared", "declared"},
-		{"reachable", "can reach it from its arguments"},
-		{"unknown", "may have written anything"},
-	};
-
-	for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
-		if (!strcmp(how, phrases[i][0]))
-			return phrases[i][1];
-	return how;
-}
-
-static void writer_line(const struct page *p, const json_t *writer)
-{
-	const char *kind = str(writer, "kind");
-
-	if (!json_object_size(writer))
-		return;
-	fputs("      written by ", p->out);
-	rs_fmt_text(p->out, !strcmp(kind, "unknown") ? "an unknown writer" : kind);
-	if (*str(writer, "name")) {
-		putc(' ', p->out);
-		rs_fmt_text(p->out, str(writer, "name"));
-	}
-	if (*str(writer, "how")) {
-		fputs(" (", p->out);
-		rs_fmt_text(p->out, how_phrase(str(writer, "how")));
-		putc(')', p->out);
-	}
-	if (json_object_get(writer, "call"))
-		fprintf(p->out, ", call %" JSON_INTEGER_FORMAT " of step %" JSON_INTEGER_FORMAT,
-			num(writer, "call"), num(writer, "step"));
-	if (*str(writer, "window")) {
-		fputs(", in ", p->out);
-		rs_fmt_text(p->out, str(writer, "window"));
-	}
-	putc('\n', p->out);
-}
-
-static void finding(const struct page *p, const struct rs_run_finding *f)
-{
-	static const enum tint tints[] = {TINT_GREEN, TINT_YELLOW, TINT_RED};
-	static const char *const marks[] = {"[N]", "[W]", "[E]"};
-	const struct rs_finding_info *info = rs_code_find(f->code);
-	struct rs_fmt n;
-
-	tinted(p, tints[f->severity], marks[f->severity]);
-	putc(' ', p->out);
-	rs_fmt_text(p->out, f->code);
-	fprintf(p->out, " %s    ", info ? info->title : "(a code of another version)");
-	rs_fmt_text(p->out, *f->segment ? f->segment : "(no segment)");
-	fprintf(p->out, "    %s, ", rs_fmt_plural(&n, f->count, "time"));
-	if (f->first_step == f->last_step)
-		fprintf(p->out, "step %" PRIu64 "\n", f->first_step);
-	else
-		fprintf(p->out, "steps %" PRIu64 " to %" PRIu64 "\n", f->first_step, f->last_step);
-	state_line(p, json_object_get(f->first, "state"));
-	writer_line(p, json_object_get(f->first, "writer"));
-	if (*str(f->first, "text")) {
-		fputs("      detail    ", p->out);
-		rs_fmt_text(p->out, str(f->first, "text"));
-		putc('\n', p->out);
-	}
-	if (info)
-		fprintf(p->out, "      do        %s\n", info->action);
-}
-
-static void findings(const struct page *p)
+static void findings(const struct rs_page *p)
 {
 	size_t n = p->run->nfindings;
 	struct rs_fmt e, w, o;
@@ -282,7 +157,7 @@ static void findings(const struct page *p)
 	if (!p->style->verbose && n > FEW_FINDINGS)
 		n = FEW_FINDINGS;
 	for (size_t i = 0; i < n; i++)
-		finding(p, &p->run->findings[i]);
+		rs_page_finding(p, &p->run->findings[i]);
 	if (n < p->run->nfindings)
 		fprintf(p->out, "  ... %zu more: -v\n", p->run->nfindings - n);
 }
@@ -299,7 +174,7 @@ static int most_first(const void *a, const void *b)
 	return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-static void calls(const struct page *p, json_t *map)
+static void calls(const struct rs_page *p, json_t *map)
 {
 	size_t n = json_object_size(map), i = 0, few = FEW_CALLS;
 	struct call_count *v = calloc(n + 1, sizeof(*v));
@@ -330,7 +205,7 @@ static void calls(const struct page *p, json_t *map)
 	free(v);
 }
 
-static void coverage(const struct page *p)
+static void coverage(const struct rs_page *p)
 {
 	const json_t *s = p->run->stats;
 	struct rs_fmt a, b;
@@ -338,17 +213,17 @@ static void coverage(const struct page *p)
 	title(p, "COVERAGE");
 	if (s) {
 		fprintf(p->out, "launches %s, of them by unknown writers %s",
-			rs_fmt_count(&a, num(s, "launches")),
-			rs_fmt_count(&b, num(s, "opaque_launches")));
-		fprintf(p->out, "; events lost %s\n", rs_fmt_count(&a, num(s, "lost")));
+			rs_fmt_count(&a, rs_page_num(s, "launches")),
+			rs_fmt_count(&b, rs_page_num(s, "opaque_launches")));
+		fprintf(p->out, "; events lost %s\n", rs_fmt_count(&a, rs_page_num(s, "lost")));
 		calls(p, json_object_get(s, "calls"));
 		fprintf(p->out,
 			"          entry points unknown to the tool %" JSON_INTEGER_FORMAT
 			", private tables asked for %" JSON_INTEGER_FORMAT,
-			num(s, "unknown_names"), num(s, "export_tables"));
+			rs_page_num(s, "unknown_names"), rs_page_num(s, "export_tables"));
 		if (json_object_get(s, "snapshot_bytes_peak"))
 			fprintf(p->out, ", preserved at most %s",
-				rs_fmt_bytes(&a, num(s, "snapshot_bytes_peak")));
+				rs_fmt_bytes(&a, rs_page_num(s, "snapshot_bytes_peak")));
 		fputs("\n          ", p->out);
 	} else {
 		fputs("not known: no statistics were written before the run ended\n          ",
@@ -366,10 +241,10 @@ static void coverage(const struct page *p)
 			p->run->bad_lines);
 }
 
-static void next_steps(const struct page *p, enum rs_verdict v)
+static void next_steps(const struct rs_page *p, enum rs_verdict v)
 {
 	const json_t *argv = json_object_get(p->run->begin, "argv");
-	int preserving = !strcmp(str(p->run->begin, "mode"), "preserve");
+	int preserving = !strcmp(rs_page_str(p->run->begin, "mode"), "preserve");
 	const char *last = "";
 
 	title(p, "NEXT");
@@ -405,7 +280,7 @@ static void next_steps(const struct page *p, enum rs_verdict v)
 
 void rs_report_text(FILE *out, const struct rs_run *run, const struct rs_report_style *style)
 {
-	struct page page = {out, style, run, num(run->begin, "rank")};
+	struct rs_page page = {out, style, run, rs_page_num(run->begin, "rank")};
 	struct rs_fmt e, w, n, r;
 	enum rs_verdict v;
 	json_t *reasons;

@@ -41,10 +41,12 @@ struct rs_run_segment {
 	uint64_t errors, doubts;	 /* error findings: wrong / cannot be known */
 };
 
+#define RS_CODE_SIZE 16
+
 /* Where one finding repeats (same code, segment, state and writer), it is counted. */
 struct rs_run_finding {
 	json_t *first; /* the event's object */
-	char code[16];
+	char code[RS_CODE_SIZE];
 	enum rs_severity severity;
 	int doubt;	     /* says "nobody can know", as against "this went wrong" */
 	const char *segment; /* into `first`, "" if absent */
