@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Building a struct rs_call in a wrapper: identity, queue and the ranges that it touches.
+ *
+ * A range is only handed on when the engine knows memory there. Unknown device memory sets `untracked`;
+ * unknown host memory is the program's business.
+ */
+#ifndef RS_SHIM_CALL_H
+#define RS_SHIM_CALL_H
+
+#include "shim/guard.h"
+#include "shim/queue.h"
+#include "tracker/digest.h"
+
+static inline void rs_call_begin(struct rs_call *c, struct rs_tls *t, enum rs_ep ep,
+				 enum rs_call_kind kind, CUstream stream, enum rs_flavour flavour,
+				 const struct rs_access *access)
+{
+	*c = (struct rs_call){
+		.name = rs_ep_info[ep].name,
+		.ident = rs_digest_mix(ep + 1),
+		.kind = kind,
+		.q = rs_queue_of(t, stream, flavour),
+		.access = access,
+		.capturing = (uint8_t)rs_queue_capturing(stream, flavour),
+	};
+}
+
+static inline void rs_call_ident(struct rs_call *c, uint64_t value)
+{
+	c->ident = rs_digest_mix(c->ident + value * RS_DIGEST_K);
+}
+
+static inline int rs_call_known(uint64_t addr)
+{
+	uint64_t base, bytes;
+
+	return rs_engine_lookup(rs_state.engine, addr, &base, &bytes);
+}
+
+/* Device bytes [addr, addr + bytes); a must have room for one more. */
+static inline void rs_call_device(struct rs_call *c, struct rs_access *a, uint64_t addr,
+				  uint64_t bytes, int dir, int dense, unsigned slot)
+{
+	if (!bytes)
+		return;
+	if (rs_unlikely(!rs_call_known(addr))) {
+		c->untracked = 1;
+		return;
+	}
+	a[c->naccess++] = (struct rs_access){.addr = addr,
+					     .bytes = bytes,
+					     .dir = (uint8_t)dir,
+					     .how = RS_HOW_EXACT,
+					     .dense = (uint8_t)dense,
+					     .slot = (uint16_t)slot};
+}
+
+/* Room for n ranges in the thread's scratch, or NULL. Keeps nothing of an earlier call. */
+struct rs_access *rs_call_scratch(struct rs_tls *t, unsigned n);
+
+/* before, the driver, after. */
+#define RS_CALL(t, call, r, sym, args)                                                             \
+	do {                                                                                       \
+		rs_guard_before(t, call);                                                          \
+		(r) = rs_real.sym args;                                                            \
+		rs_guard_after(t, call, r);                                                        \
+	} while (0)
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * replayshim's markers as functions, for programs that want to be explicit.
+ *
+ * Include it and call: nothing has to be linked. Where libreplayshim.so is not preloaded, every call costs a
+ * test and returns -1. C89 (gcc, clang) and C++, 64-bit Linux. Callable from any thread.
+ *
+ *	replayshim_step(n);
+ *	replayshim_forward_begin("block3", REPLAYSHIM_NEXT);   ... launches ...   replayshim_forward_end();
+ *	replayshim_replay_begin("block3", REPLAYSHIM_NEXT);    ... launches ...   replayshim_replay_end();
+ *
+ * Results: 0; -1 when the library is not there or not observing; -2 when a region is not inside a known
+ * allocation.
+ */
+#ifndef REPLAYSHIM_H
+#define REPLAYSHIM_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As invocation: the next one of that name in this step; for a replay, matched by its inputs. */
+#define REPLAYSHIM_NEXT (-1L)
+
+/* One line a function: the library's symbol, weak, and what the program calls. */
+#define REPLAYSHIM_FUNCTION(name, params, args)                                                    \
+	extern int name##_weak params __asm__(#name) __attribute__((weak));                        \
+	static __inline__ int name params __attribute__((unused));                                 \
+	static __inline__ int name params                                                          \
+	{                                                                                          \
+		return name##_weak ? name##_weak args : -1;                                        \
+	}
+
+/* 1: the library is there and observes. */
+REPLAYSHIM_FUNCTION(replayshim_active, (void), ())
+
+/* A new step begins; what older steps preserved is retired. */
+REPLAYSHIM_FUNCTION(replayshim_step, (long n), (n))
+
+/* The first run of a segment, and a run of it again. */
+REPLAYSHIM_FUNCTION(replayshim_forward_begin, (const char *name, long invocation),
+		    (name, invocation))
+REPLAYSHIM_FUNCTION(replayshim_forward_end, (void), ())
+REPLAYSHIM_FUNCTION(replayshim_replay_begin, (const char *name, long invocation),
+		    (name, invocation))
+REPLAYSHIM_FUNCTION(replayshim_replay_end, (void), ())
+
+/* Ranges with any text; "forward:NAME", "replay:NAME" and "step:N" mean what they mean in NVTX. */
+REPLAYSHIM_FUNCTION(replayshim_range_push, (const char *text), (text))
+REPLAYSHIM_FUNCTION(replayshim_range_pop, (void), ())
+
+/* "state:NAME": persistent state; "output:NAME": a declared product; a bare name is state. */
+REPLAYSHIM_FUNCTION(replayshim_region_name,
+		    (unsigned long address, unsigned long bytes, const char *name),
+		    (address, bytes, name))
+REPLAYSHIM_FUNCTION(replayshim_region_drop, (unsigned long address, unsigned long bytes),
+		    (address, bytes))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

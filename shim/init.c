@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From being loaded to the last line of events.jsonl.
+ *
+ * The constructor reads the environment and sets two variables (NVTX's injection path, Python's path),
+ * nothing else: no thread, no CUDA call, no output in a process that never initialises CUDA. Observing
+ * starts after the program's first successful cuInit and ends in an exit handler registered then, which
+ * therefore runs before the driver's own.
+ * Locks: none; starting is claimed by one atomic word.
+ */
+#include "shim/guard.h"
+#include "shim/kernels.h"
+#include "shim/log.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int rs_on;
+struct rs_state rs_state;
+
+static int booted, started;
+static char host[256];
+
+static void boot_mode(void)
+{
+	if (getauxval(AT_SECURE)) {
+		rs_state.mode = RS_MODE_OFF;
+		return;
+	}
+	rs_state.mode = (enum rs_mode)rs_state.opt.mode;
+}
+
+/* Idempotent, so that racing callers do no harm; the constructor is the usual first. */
+void rs_init_boot(void)
+{
+	if (__atomic_load_n(&booted, __ATOMIC_ACQUIRE))
+		return;
+	rs_options_parse(&rs_state.opt, environ, NULL, NULL);
+	boot_mode();
+	__atomic_store_n(&booted, 1, __ATOMIC_RELEASE);
+}
+
+/* --- constructor -------------------------------------------------------------------------------- */
+
+static void find_self(void)
+{
+	Dl_info info;
+	char *real;
+
+	if (!dladdr(&rs_state, &info) || !info.dli_fname)
+		return;
+	real = realpath(info.dli_fname, NULL);
+	if (real && strlen(real) < sizeof(rs_state.self))
+		strcpy(rs_state.self, real);
+	free(real);
+}
+
+/* A profiler's library that is already there is remembered and called first. */
+static void set_nvtx(void)
+{
+	const char *now = rs_options_env(environ, "NVTX_INJECTION64_PATH");
+
+	if (now && !strcmp(now, rs_state.self))
+		return;
+	if (now && *now && !rs_state.opt.nvtx_next[0]) {
+		setenv("REPLAYSHIM_NVTX_NEXT", now, 1);
+		rs_options_parse(&rs_state.opt, environ, NULL, NULL);
+	}
+	setenv("NVTX_INJECTION64_PATH", rs_state.self, 1);
+}
+
+static int hook_dir(char *dir, size_t size)
+{
+	static const char *const beside[] = {"replayshim/python", "python"};
+	const char *slash = strrchr(rs_state.self, '/');
+	struct stat st;
+
+	if (!strcmp(rs_state.opt.python, "off"))
+		return 0;
+	if (strcmp(rs_state.opt.python, "auto"))
+		return snprintf(dir, size, "%s", rs_state.opt.python) < (int)size;
+	for (unsigned i = 0; slash && i < sizeof(beside) / sizeof(*beside); i++) {
+		if (snprintf(dir, size, "%.*s/%s/sitecustomize.py", (int)(slash - rs_state.self),
+			     rs_state.self, beside[i]) >= (int)size)
+			continue;
+		if (!stat(dir, &st)) {
+			*strrchr(dir, '/') = '\0';
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static void set_python(void)
+{
+	const char *now = rs_options_env(environ, "PYTHONPATH");
+	char dir[4096], *value;
+	size_t len;
+
+	if (!hook_dir(dir, sizeof(dir)))
+		return;
+	len = strlen(dir);
+	if (now && !strncmp(now, dir, len) && (now[len] == ':' || !now[len]))
+		return;
+	if (!now || !*now) {
+		setenv("PYTHONPATH", dir, 1);
+	} else if (asprintf(&value, "%s:%s", dir, now) >= 0) {
+		setenv("PYTHONPATH", value, 1);
+		free(value);
+	}
+}
+
+static void say(void *arg, const char *line)
+{
+	(void)arg;
+	rs_log_say("%s", line);
+}
+
+__attribute__((constructor)) static void construct(void)
+{
+	int saved = errno;
+
+	rs_init_boot();
+	if (rs_state.mode == RS_MODE_AUDIT || rs_state.mode == RS_MODE_PRESERVE) {
+		find_self();
+		if (rs_state.self[0]) {
+			set_nvtx();
+			set_python();
+		}
+	}
+	if (rs_state.opt.help && !getauxval(AT_SECURE))
+		rs_options_print(&rs_state.opt, say, NULL);
+	errno = saved;
+}
+
+/* --- start -------------------------------------------------------------------------------------- */
+
+static void complain(void *arg, const char *line)
+{
+	(void)arg;
+	rs_log(RS_LOG_WARN, "%s", line);
+}
+
+static int expand(const char *text, long sequence, char *out, size_t size)
+{
+	struct rs_options_subst subst = {environ, getpid(), sequence, host};
+
+	return rs_options_expand(text, &subst, out, size);
+}
+
+static void start_log(int rank)
+{
+	char path[4096];
+	int fd = STDERR_FILENO, r = 0;
+
+	if (rs_state.opt.log_file[0]) {
+		r = expand(rs_state.opt.log_file, 0, path, sizeof(path));
+		fd = r ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	}
+	rs_log_setup(fd < 0 ? STDERR_FILENO : fd, (enum rs_log_level)rs_state.opt.log, rank);
+	if (fd < 0)
+		rs_log(RS_LOG_WARN, "REPLAYSHIM_LOG_FILE=%s: cannot be opened; using stderr",
+		       rs_state.opt.log_file);
+}
+
+/* %n counts up to a directory that is not there yet. */
+static void start_records(void)
+{
+	struct stat st;
+	long n = 0;
+	int r;
+
+	do
+		r = expand(rs_state.opt.out, n, rs_state.dir, sizeof(rs_state.dir));
+	while (!r && strstr(rs_state.opt.out, "%n") && !stat(rs_state.dir, &st) && ++n < 100000);
+	if (!r)
+		r = rs_records_open(rs_state.dir, &rs_state.records);
+	if (r)
+		rs_log(RS_LOG_ERROR, "REPLAYSHIM_OUT=%s: %s; nothing will be recorded",
+		       rs_state.opt.out, strerror(-r));
+}
+
+static void json_argv(struct rs_json *j)
+{
+	char text[2048];
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	rs_json_open(j, "argv", '[');
+	for (const char *p = text; p < text + n; p += strlen(p) + 1)
+		rs_json_str(j, NULL, p);
+	rs_json_close(j, ']');
+}
+
+static void write_begin(int rank)
+{
+	char name[128] = "unknown";
+	CUdevice device;
+	struct rs_json j;
+	int driver = 0;
+
+	if (rs_real.cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
+	    rs_real.cuDeviceGetName(name, sizeof(name), device) != CUDA_SUCCESS)
+		strcpy(name, "unknown");
+	rs_real.cuDriverGetVersion(&driver);
+	rs_json_begin(&j);
+	rs_json_str(&j, "t", "begin");
+	rs_json_u64(&j, "pid", (uint64_t)getpid());
+	rs_json_u64(&j, "rank", (uint64_t)rank);
+	rs_json_str(&j, "host", host);
+	rs_json_str(&j, "tool", RS_VERSION);
+	rs_json_str(&j, "mode", rs_state.opt.text[RS_OPT_ID_MODE]);
+	rs_json_str(&j, "device", name);
+	rs_json_u64(&j, "driver", (uint64_t)driver);
+	json_argv(&j);
+	rs_json_open(&j, "opts", '{');
+	for (unsigned i = 0; i < RS_OPT_COUNT; i++) {
+		rs_json_open(&j, rs_opt_info[i].name, '{');
+		rs_json_str(&j, "value", rs_state.opt.text[i]);
+		rs_json_str(&j, "from", rs_state.opt.from_env[i] ? "env" : "default");
+		rs_json_close(&j, '}');
+	}
+	rs_json_close(&j, '}');
+	rs_records_write(rs_state.records, RS_RECORD_EVENTS, &j);
+}
+
+static void finish(void);
+
+void rs_init_start(void)
+{
+	struct rs_engine_config config;
+	int no = 0, rank;
+
+	if (rs_state.mode != RS_MODE_AUDIT && rs_state.mode != RS_MODE_PRESERVE)
+		return;
+	if (!__atomic_compare_exchange_n(&started, &no, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	if (gethostname(host, sizeof(host) - 1))
+		strcpy(host, "unknown");
+	rank = (int)rs_options_rank(environ);
+	start_log(rank);
+	rs_options_parse(&rs_state.opt, environ, complain, NULL);
+	start_records();
+	config.mode = rs_state.mode;
+	config.snapshot_max = rs_state.opt.snapshot_max;
+	config.verify = (uint8_t)rs_state.opt.verify;
+	rs_state.engine = rs_engine_create(&config, &rs_devops_ops, rs_state.records);
+	if (!rs_state.engine) {
+		rs_log(RS_LOG_ERROR, "no memory; calls are passed through");
+		return;
+	}
+	if (rs_state.records)
+		write_begin(rank);
+	rs_fork_init();
+	atexit(finish);
+	__atomic_store_n(&rs_on, RS_ON, __ATOMIC_RELEASE);
+	if (!rs_state.opt.quiet && !rank)
+		rs_log_say("replayshim " RS_VERSION " %s: %s", rs_state.opt.text[RS_OPT_ID_MODE],
+			   rs_state.records ? rs_state.dir : "(no directory)");
+}
+
+RS_HOOK(cuInit, (unsigned int Flags))
+{
+	CUresult r = rs_real.cuInit(Flags);
+
+	if (r == CUDA_SUCCESS) {
+		rs_init_boot();
+		RS_ENGINE(rs_init_start());
+		rs_guard_count(RS_EP_cuInit);
+	}
+	return r;
+}
+
+/* --- end ---------------------------------------------------------------------------------------- */
+
+/* Exit handlers also run in a forked child, which has nothing to say. */
+static void finish(void)
+{
+	CUcontext ctx = NULL;
+	struct rs_json j;
+
+	if (!__atomic_exchange_n(&rs_on, 0, __ATOMIC_ACQ_REL))
+		return;
+	if (rs_real.cuCtxGetCurrent(&ctx) == CUDA_SUCCESS)
+		rs_engine_finish(rs_state.engine);
+	if (!rs_state.records)
+		return;
+	rs_report_stats();
+	rs_json_begin(&j);
+	rs_json_str(&j, "t", "end");
+	rs_json_u64(&j, "lost", rs_records_lost(rs_state.records));
+	rs_records_write(rs_state.records, RS_RECORD_EVENTS, &j);
+}
+
+void rs_guard_look(void)
+{
+	static uint64_t seen;
+	struct rs_engine_stats stats;
+	int on = RS_ON;
+	uint64_t bad;
+
+	rs_engine_stats(rs_state.engine, &stats);
+	bad = stats.outcome[1] + stats.outcome[2];
+	if (bad > __atomic_exchange_n(&seen, bad, __ATOMIC_RELAXED))
+		__atomic_compare_exchange_n(&rs_on, &on, RS_ON | RS_STRICT_PENDING, 0,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See kernels.h. Callers: wrap_module.c (loading), wrap_launch.c (finding), any thread.
+ *
+ * Objects of unloaded modules go to free lists and are reused, never returned: a program that launches a
+ * function of a module that it has unloaded gets its error from the driver, not a crash from us.
+ */
+#include "shim/kernels.h"
+#include "shim/guard.h"
+#include "shim/handles.h"
+#include "shim/queue.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* A module, a library, or a library's module in one context (then parent is the library). */
+struct loaded {
+	const void *owner, *parent;
+	struct rs_image *image;
+	uint8_t is_library;
+	uint8_t resolved; /* globals of the image are looked up, in ctx */
+	uint64_t ctx;
+	struct rs_kernel *kernels;
+	struct globals *globals;
+	struct loaded *next, *prev;
+};
+
+/* A full list is followed by a longer one; launches may still read the old one. */
+struct globals {
+	struct globals *older;
+	unsigned n, cap;
+	struct rs_global at[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rs_handles kernels, owners;
+static struct loaded *all, *free_loaded;
+static struct rs_kernel *free_kernels;
+
+const struct rs_kernel *rs_kernels_find(const void *handle)
+{
+	return rs_handles_find(&kernels, handle);
+}
+
+/* Under lock. */
+static void drop_kernels(struct loaded *l)
+{
+	struct rs_kernel *k;
+
+	while ((k = l->kernels)) {
+		l->kernels = k->next;
+		if (rs_handles_find(&kernels, k->handle) == k)
+			rs_handles_set(&kernels, k->handle, NULL);
+		k->next = free_kernels;
+		free_kernels = k;
+	}
+}
+
+/* Under lock: the owner's entry goes; its globals are the caller's to release. */
+static void drop_loaded(struct loaded *l)
+{
+	drop_kernels(l);
+	rs_handles_set(&owners, l->owner, NULL);
+	if (l->prev)
+		l->prev->next = l->next;
+	else
+		all = l->next;
+	if (l->next)
+		l->next->prev = l->prev;
+	l->next = free_loaded;
+	free_loaded = l;
+}
+
+/* Under lock. A handle that is still there belongs to something that went unseen: it is replaced. */
+static struct loaded *add_loaded(const void *owner)
+{
+	struct loaded *l = rs_handles_find(&owners, owner);
+
+	if (l)
+		drop_loaded(l);
+	l = free_loaded;
+	if (l)
+		free_loaded = l->next;
+	else
+		l = malloc(sizeof(*l));
+	if (!l)
+		return NULL;
+	*l = (struct loaded){.owner = owner, .next = all};
+	if (all)
+		all->prev = l;
+	all = l;
+	if (rs_handles_set(&owners, owner, l)) {
+		drop_loaded(l);
+		return NULL;
+	}
+	return l;
+}
+
+void rs_kernels_loaded(const void *owner, int is_library, const void *image, const char *path)
+{
+	struct rs_image *found = image ? rs_image_of_memory(image) : rs_image_of_file(path);
+	struct loaded *l;
+
+	pthread_mutex_lock(&lock);
+	l = add_loaded(owner);
+	if (l) {
+		l->image = found;
+		l->is_library = (uint8_t)is_library;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void rs_kernels_module_of(const void *library, const void *module)
+{
+	struct loaded *parent, *l;
+
+	pthread_mutex_lock(&lock);
+	parent = rs_handles_find(&owners, library);
+	l = rs_handles_find(&owners, module);
+	if (parent && !(l && l->parent == library)) {
+		l = add_loaded(module);
+		if (l) {
+			l->parent = library;
+			l->image = parent->image;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void release_globals(struct rs_tls *t, struct globals *g)
+{
+	struct rs_queue q = {.ctx = rs_ctx_current(t), .stream = 0};
+	struct globals *older;
+
+	for (unsigned i = 0; g && i < g->n; i++)
+		RS_ENGINE(rs_engine_free(rs_state.engine, t->thread, q, g->at[i].addr));
+	for (; g; g = older) {
+		older = g->older;
+		free(g);
+	}
+}
+
+void rs_kernels_unload(struct rs_tls *t, const void *owner)
+{
+	struct globals *globals = NULL;
+	struct loaded *l;
+
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		for (l = all; l && l->owner != owner && l->parent != owner; l = l->next)
+			;
+		if (l) {
+			globals = l->globals;
+			drop_loaded(l);
+		}
+		pthread_mutex_unlock(&lock);
+		if (!l)
+			return;
+		release_globals(t, globals);
+	}
+}
+
+/* Under lock. */
+static void add_kernel(const void *handle, const void *owner, struct loaded *l,
+		       struct rs_code *code, int is_kernel)
+{
+	struct rs_kernel *k = rs_handles_find(&kernels, handle);
+
+	/* Given out again. An unchanged entry may be in use by a launch right now. */
+	if (k && k->code == code && k->owner == owner)
+		return;
+	k = free_kernels;
+	if (k)
+		free_kernels = k->next;
+	else
+		k = malloc(sizeof(*k));
+	if (!k)
+		return;
+	*k = (struct rs_kernel){.code = code,
+				.handle = handle,
+				.owner = owner,
+				.is_kernel = (uint8_t)is_kernel,
+				.next = l ? l->kernels : NULL};
+	if (rs_handles_set(&kernels, handle, k)) {
+		k->next = free_kernels;
+		free_kernels = k;
+	} else if (l) {
+		l->kernels = k;
+	}
+}
+
+void rs_kernels_function(const void *owner, const void *handle, const char *name, int is_kernel)
+{
+	struct rs_code *code;
+	struct loaded *l;
+
+	if (!handle || !name)
+		return;
+	pthread_mutex_lock(&lock);
+	l = rs_handles_find(&owners, owner);
+	code = rs_image_code(l ? l->image : NULL, name);
+	if (code)
+		add_kernel(handle, owner, l, code, is_kernel);
+	pthread_mutex_unlock(&lock);
+}
+
+void rs_kernels_function_of(const void *kernel, const void *function)
+{
+	struct rs_kernel *k;
+
+	if (!function)
+		return;
+	pthread_mutex_lock(&lock);
+	k = rs_handles_find(&kernels, kernel);
+	if (k)
+		add_kernel(function, k->owner, rs_handles_find(&owners, k->owner), k->code, 0);
+	pthread_mutex_unlock(&lock);
+}
+
+/* --- global variables --------------------------------------------------------------------------- */
+
+/* Under lock. 1: new. */
+static int add_global(struct loaded *l, uint64_t addr, uint64_t bytes)
+{
+	struct globals *g = l->globals, *more;
+
+	for (unsigned i = 0; g && i < g->n; i++)
+		if (g->at[i].addr == addr)
+			return 0;
+	if (!g || g->n == g->cap) {
+		unsigned cap = g ? 2 * g->cap : 8;
+
+		more = malloc(sizeof(*more) + cap * sizeof(more->at[0]));
+		if (!more)
+			return 0;
+		more->older = g;
+		more->cap = cap;
+		more->n = g ? g->n : 0;
+		for (unsigned i = 0; i < more->n; i++)
+			more->at[i] = g->at[i];
+		l->globals = g = more;
+	}
+	g->at[g->n++] = (struct rs_global){addr, bytes};
+	return 1;
+}
+
+void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint64_t bytes)
+{
+	struct rs_queue q = {.ctx = rs_ctx_current(t), .stream = 0};
+	uint64_t base, known;
+	struct loaded *l;
+	int fresh = 0;
+
+	if (!addr || !bytes)
+		return;
+	pthread_mutex_lock(&lock);
+	l = rs_handles_find(&owners, owner);
+	if (l)
+		fresh = add_global(l, addr, bytes);
+	pthread_mutex_unlock(&lock);
+	if (fresh && !rs_engine_lookup(rs_state.engine, addr, &base, &known))
+		RS_ENGINE(rs_engine_alloc(rs_state.engine, t->thread, q, addr, bytes,
+					  RS_ALLOC_GLOBAL));
+}
+
+static void resolve(struct rs_tls *t, const struct loaded *l, const struct rs_image *image)
+{
+	for (unsigned i = 0; i < image->nglobals; i++) {
+		const char *name = image->globals[i];
+		CUdeviceptr addr = 0;
+		size_t bytes = 0;
+		CUresult r;
+
+		if (!name)
+			continue;
+		if (l->is_library)
+			r = rs_real.cuLibraryGetGlobal(&addr, &bytes,
+						       (CUlibrary)(uintptr_t)l->owner, name);
+		else
+			r = rs_real.cuModuleGetGlobal_v2(&addr, &bytes,
+							 (CUmodule)(uintptr_t)l->owner, name);
+		if (r == CUDA_SUCCESS)
+			rs_kernels_global(t, l->owner, addr, bytes);
+	}
+}
+
+int rs_kernels_globals(struct rs_tls *t, const struct rs_kernel *k, const struct rs_global **ret,
+		       unsigned *ret_n)
+{
+	uint64_t ctx = rs_ctx_current(t);
+	struct loaded *l;
+	int first = 0;
+
+	pthread_mutex_lock(&lock);
+	l = rs_handles_find(&owners, k->owner);
+	if (l && !l->resolved) {
+		l->resolved = 1;
+		l->ctx = ctx;
+		first = 1;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!l || !l->image)
+		return -ENOENT;
+	if (l->ctx != ctx)
+		return -EXDEV;
+	if (first)
+		resolve(t, l, l->image);
+	pthread_mutex_lock(&lock);
+	*ret = l->globals ? l->globals->at : NULL;
+	*ret_n = l->globals ? l->globals->n : 0;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See marker.h, and the exported functions of include/replayshim.h.
+ * Callers: the program, any thread. No locks here.
+ */
+#include "shim/marker.h"
+#include "shim/guard.h"
+
+#include <stdio.h>
+
+static struct rs_tls *begin(void)
+{
+	struct rs_tls *t;
+
+	if (!(__atomic_load_n(&rs_on, __ATOMIC_ACQUIRE) & RS_ON))
+		return NULL;
+	t = rs_tls_get();
+	if (!t || t->depth)
+		return NULL;
+	t->depth = 1;
+	return t;
+}
+
+static int end(struct rs_tls *t, int result)
+{
+	if (rs_state.opt.strict)
+		rs_guard_look();
+	t->depth = 0;
+	return result;
+}
+
+int rs_marker_push(const char *text)
+{
+	struct rs_tls *t = begin();
+
+	if (!t)
+		return -1;
+	RS_ENGINE(rs_engine_push(rs_state.engine, t->thread, text ? text : "");
+		  rs_report_step(text));
+	return end(t, 0);
+}
+
+int rs_marker_pop(void)
+{
+	struct rs_tls *t = begin();
+
+	if (!t)
+		return -1;
+	RS_ENGINE(rs_engine_pop(rs_state.engine, t->thread));
+	return end(t, 0);
+}
+
+int rs_marker_mark(const char *text)
+{
+	struct rs_tls *t = begin();
+
+	if (!t)
+		return -1;
+	RS_ENGINE(rs_engine_mark(rs_state.engine, t->thread, text ? text : "");
+		  rs_report_step(text));
+	return end(t, 0);
+}
+
+int rs_marker_start(const char *text, uint64_t *ret_id)
+{
+	struct rs_tls *t = begin();
+
+	if (!t)
+		return -1;
+	RS_ENGINE(*ret_id = rs_engine_range_start(rs_state.engine, t->thread, text ? text : "");
+		  rs_report_step(text));
+	return end(t, 0);
+}
+
+int rs_marker_end(uint64_t id)
+{
+	struct rs_tls *t = begin();
+
+	if (!t)
+		return -1;
+	RS_ENGINE(rs_engine_range_end(rs_state.engine, t->thread, id));
+	return end(t, 0);
+}
+
+int rs_marker_region(uint64_t addr, uint64_t bytes, const char *name)
+{
+	struct rs_tls *t = begin();
+	int r = 0;
+
+	if (!t)
+		return -1;
+	RS_ENGINE(r = rs_engine_region(rs_state.engine, addr, bytes, name ? name : ""));
+	return end(t, r ? -2 : 0);
+}
+
+int rs_marker_region_drop(uint64_t addr, uint64_t bytes)
+{
+	struct rs_tls *t = begin();
+
+	if (!t)
+		return -1;
+	RS_ENGINE(rs_engine_region_drop(rs_state.engine, addr, bytes));
+	return end(t, 0);
+}
+
+/* --- include/replayshim.h ----------------------------------------------------------------------- */
+
+#define API(name, params)                                                                          \
+	RS_EXPORT int name params;                                                                 \
+	int name params
+
+API(replayshim_active, (void))
+{
+	return !!(__atomic_load_n(&rs_on, __ATOMIC_RELAXED) & RS_ON);
+}
+
+API(replayshim_range_push, (const char *text))
+{
+	return rs_marker_push(text);
+}
+
+API(replayshim_range_pop, (void))
+{
+	return rs_marker_pop();
+}
+
+API(replayshim_step, (long n))
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "step:%ld", n);
+	return rs_marker_mark(text);
+}
+
+static int window(const char *kind, const char *name, long invocation)
+{
+	char text[512];
+
+	if (invocation < 0)
+		snprintf(text, sizeof(text), "%s:%s", kind, name ? name : "");
+	else
+		snprintf(text, sizeof(text), "%s:%s#%ld", kind, name ? name : "", invocation);
+	return rs_marker_push(text);
+}
+
+API(replayshim_forward_begin, (const char *name, long invocation))
+{
+	return window("forward", name, invocation);
+}
+
+API(replayshim_forward_end, (void))
+{
+	return rs_marker_pop();
+}
+
+API(replayshim_replay_begin, (const char *name, long invocation))
+{
+	return window("replay", name, invocation);
+}
+
+API(replayshim_replay_end, (void))
+{
+	return rs_marker_pop();
+}
+
+API(replayshim_region_name, (unsigned long address, unsigned long bytes, const char *name))
+{
+	return rs_marker_region(address, bytes, name);
+}
+
+API(replayshim_region_drop, (unsigned long address, unsigned long bytes))
+{
+	return rs_marker_region_drop(address, bytes);
+}

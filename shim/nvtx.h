@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the two halves of the NVTX injection share: ranges (nvtx.c) and memory regions (nvtx_mem.c). The
+ * declarations of NVTX's own headers are used without their implementation.
+ */
+#ifndef RS_SHIM_NVTX_H
+#define RS_SHIM_NVTX_H
+
+#define NVTX_NO_IMPL
+#include <nvtx3/nvToolsExt.h>
+
+#include "shim/shim.h"
+
+/* The default domain, or the one named "replayshim". */
+int rs_nvtx_is_ours(const void *domain);
+/* A message's text; buffer: 512 bytes for one that has to be converted. */
+const char *rs_nvtx_text(uint32_t type, nvtxMessageValue_t value, char *buffer);
+/* A symbol of the injection library that was there before us; NULL without one. */
+void *rs_nvtx_next(const char *symbol);
+
+#endif

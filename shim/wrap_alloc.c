@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocation and release (entry_points.def, groups B1 to B3).
+ *
+ * An allocation is told after the driver made it, a release before the driver frees: in between, the
+ * address cannot be given to somebody else unseen. Out-parameters are read after success only; frees of
+ * unknown pointers go to the driver unchanged. An allocation that fails for lack of memory is tried
+ * once more if the engine could give memory back.
+ * Callers: the program, any thread. No locks here.
+ */
+#include "shim/guard.h"
+#include "shim/queue.h"
+
+static const struct rs_queue no_queue;
+
+static struct rs_queue default_queue(struct rs_tls *t)
+{
+	return (struct rs_queue){.ctx = rs_ctx_current(t), .stream = 0};
+}
+
+static void told(struct rs_tls *t, struct rs_queue q, uint64_t addr, uint64_t bytes,
+		 enum rs_alloc_kind kind)
+{
+	if (addr && bytes)
+		RS_ENGINE(rs_engine_alloc(rs_state.engine, t->thread, q, addr, bytes, kind));
+}
+
+static int can_retry(CUresult r)
+{
+	uint64_t released = 0;
+
+	if (rs_likely(r != CUDA_ERROR_OUT_OF_MEMORY))
+		return 0;
+	RS_ENGINE(released = rs_engine_trim(rs_state.engine));
+	return released > 0;
+}
+
+/* out: what the driver filled in, valid after success; q, bytes, kind: of the new allocation. */
+#define ALLOC(sym, params, args, q, out, bytes, kind)                                              \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		r = rs_real.sym args;                                                              \
+		if (can_retry(r))                                                                  \
+			r = rs_real.sym args;                                                      \
+		if (r == CUDA_SUCCESS && (out))                                                    \
+			told(t, q, (uint64_t) * (out), bytes, kind);                               \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+ALLOC(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize), (dptr, bytesize), default_queue(t),
+      dptr, bytesize, RS_ALLOC_DEVICE)
+ALLOC(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int flags),
+      (dptr, bytesize, flags), default_queue(t), dptr, bytesize, RS_ALLOC_MANAGED)
+ALLOC(cuMemAllocPitch_v2,
+      (CUdeviceptr * dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+       unsigned int ElementSizeBytes),
+      (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), default_queue(t), dptr,
+      pPitch ? *pPitch *Height : 0, RS_ALLOC_DEVICE)
+ALLOC(cuMemAllocHost_v2, (void **pp, size_t bytesize), (pp, bytesize), default_queue(t), pp,
+      bytesize, RS_ALLOC_HOST)
+ALLOC(cuMemHostAlloc, (void **pp, size_t bytesize, unsigned int Flags), (pp, bytesize, Flags),
+      default_queue(t), pp, bytesize, RS_ALLOC_HOST)
+
+#define ALLOC_ASYNC(sym, flavour)                                                                  \
+	ALLOC(sym, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream),                        \
+	      (dptr, bytesize, hStream), rs_queue_of(t, hStream, flavour), dptr,                   \
+	      rs_queue_capturing(hStream, flavour) ? 0 : bytesize, RS_ALLOC_DEVICE)
+ALLOC_ASYNC(cuMemAllocAsync, RS_PLAIN)
+ALLOC_ASYNC(cuMemAllocAsync_ptsz, RS_PTSZ)
+
+#define ALLOC_POOL(sym, flavour)                                                                   \
+	ALLOC(sym, (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream),     \
+	      (dptr, bytesize, pool, hStream), rs_queue_of(t, hStream, flavour), dptr,             \
+	      rs_queue_capturing(hStream, flavour) ? 0 : bytesize, RS_ALLOC_DEVICE)
+ALLOC_POOL(cuMemAllocFromPoolAsync, RS_PLAIN)
+ALLOC_POOL(cuMemAllocFromPoolAsync_ptsz, RS_PTSZ)
+
+#define FREE(sym, params, args, q, addr)                                                           \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		if (addr)                                                                          \
+			RS_ENGINE(                                                                 \
+				rs_engine_free(rs_state.engine, t->thread, q, (uint64_t)(addr)));  \
+		r = rs_real.sym args;                                                              \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+FREE(cuMemFree_v2, (CUdeviceptr dptr), (dptr), default_queue(t), dptr)
+FREE(cuMemFreeHost, (void *p), (p), default_queue(t), p)
+FREE(cuMemHostUnregister, (void *p), (p), default_queue(t), p)
+
+/* A captured free happens when the graph runs. */
+#define FREE_ASYNC(sym, flavour)                                                                   \
+	FREE(sym, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream),                           \
+	     rs_queue_of(t, hStream, flavour), rs_queue_capturing(hStream, flavour) ? 0 : dptr)
+FREE_ASYNC(cuMemFreeAsync, RS_PLAIN)
+FREE_ASYNC(cuMemFreeAsync_ptsz, RS_PTSZ)
+
+/* Registered memory is reached through its device alias, the same address wherever addressing is unified. */
+static void registered(struct rs_tls *t, void *p, size_t bytes)
+{
+	CUdeviceptr alias = 0;
+
+	if (rs_real.cuMemHostGetDevicePointer_v2(&alias, p, 0) != CUDA_SUCCESS || !alias)
+		alias = (uintptr_t)p;
+	told(t, no_queue, alias, bytes, RS_ALLOC_HOST);
+}
+
+#define REGISTER(sym)                                                                              \
+	RS_HOOK(sym, (void *p, size_t bytesize, unsigned int Flags))                               \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, (p, bytesize, Flags));                                            \
+		r = rs_real.sym(p, bytesize, Flags);                                               \
+		if (r == CUDA_SUCCESS)                                                             \
+			registered(t, p, bytesize);                                                \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+REGISTER(cuMemHostRegister)
+REGISTER(cuMemHostRegister_v2)

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies (entry_points.def, groups C1 to C4): exact ranges of both sides.
+ *
+ * Strided copies give the bounding range, dense only where rows touch. In unified calls the driver says
+ * which side is the host's. Arrays have no address: a copy that touches one is `untracked`.
+ * Callers: the program, any thread. No locks here.
+ */
+#include "shim/call.h"
+
+#include <stdlib.h>
+
+struct copy {
+	struct rs_call call;
+	struct rs_access access[2];
+};
+
+enum side { DST, SRC };
+
+static void begin(struct copy *c, struct rs_tls *t, enum rs_ep ep, CUstream stream,
+		  enum rs_flavour flavour)
+{
+	rs_call_begin(&c->call, t, ep, RS_CALL_COPY, stream, flavour, c->access);
+}
+
+static int dir_of(enum side side)
+{
+	return side == DST ? RS_WRITE : RS_READ;
+}
+
+/* Pinned and registered host memory is tracked, ordinary host memory is not. */
+static void host(struct rs_call *call, struct rs_access *a, const void *p, uint64_t bytes,
+		 int dense, enum side side)
+{
+	if (side == DST && bytes)
+		call->host_effect = 1;
+	if (bytes && rs_call_known((uintptr_t)p))
+		rs_call_device(call, a, (uintptr_t)p, bytes, dir_of(side), dense, side);
+}
+
+static void unified(struct rs_call *call, struct rs_access *a, uint64_t addr, uint64_t bytes,
+		    int dense, enum side side)
+{
+	CUmemorytype type = CU_MEMORYTYPE_HOST;
+
+	/* An error: memory that the driver does not know, so the host's. */
+	if (rs_real.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, addr) !=
+		    CUDA_SUCCESS ||
+	    type == CU_MEMORYTYPE_HOST)
+		host(call, a, (const void *)(uintptr_t)addr, bytes, dense, side);
+	else
+		rs_call_device(call, a, addr, bytes, dir_of(side), dense, side);
+}
+
+#define COPY(sym, flavour, stream, params, args, describe)                                         \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		struct copy c;                                                                     \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		begin(&c, t, RS_EP_##sym, stream, flavour);                                        \
+		describe;                                                                          \
+		RS_CALL(t, &c.call, r, sym, args);                                                 \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+/* --- one dimension ------------------------------------------------------------------------------ */
+
+#define N		 rs_call_ident(&c.call, ByteCount)
+#define DEVICE(p, side)	 rs_call_device(&c.call, c.access, p, ByteCount, dir_of(side), 1, side)
+#define HOST(p, side)	 host(&c.call, c.access, p, ByteCount, 1, side)
+#define UNIFIED(p, side) unified(&c.call, c.access, p, ByteCount, 1, side)
+#define ARRAY		 (c.call.untracked = 1)
+
+#define P_DD (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+#define A_DD (dstDevice, srcDevice, ByteCount)
+#define D_DD N, DEVICE(dstDevice, DST), DEVICE(srcDevice, SRC)
+COPY(cuMemcpyDtoD_v2, RS_PLAIN, NULL, P_DD, A_DD, (D_DD))
+COPY(cuMemcpyDtoD_v2_ptds, RS_PTDS, NULL, P_DD, A_DD, (D_DD))
+#define P_DDA (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+#define A_DDA (dstDevice, srcDevice, ByteCount, hStream)
+COPY(cuMemcpyDtoDAsync_v2, RS_PLAIN, hStream, P_DDA, A_DDA, (D_DD))
+COPY(cuMemcpyDtoDAsync_v2_ptsz, RS_PTSZ, hStream, P_DDA, A_DDA, (D_DD))
+
+#define P_HD (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+#define A_HD (dstDevice, srcHost, ByteCount)
+#define D_HD N, DEVICE(dstDevice, DST), HOST(srcHost, SRC)
+COPY(cuMemcpyHtoD_v2, RS_PLAIN, NULL, P_HD, A_HD, (D_HD))
+COPY(cuMemcpyHtoD_v2_ptds, RS_PTDS, NULL, P_HD, A_HD, (D_HD))
+#define P_HDA (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+#define A_HDA (dstDevice, srcHost, ByteCount, hStream)
+COPY(cuMemcpyHtoDAsync_v2, RS_PLAIN, hStream, P_HDA, A_HDA, (D_HD))
+COPY(cuMemcpyHtoDAsync_v2_ptsz, RS_PTSZ, hStream, P_HDA, A_HDA, (D_HD))
+
+#define P_DH (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+#define A_DH (dstHost, srcDevice, ByteCount)
+#define D_DH N, HOST(dstHost, DST), DEVICE(srcDevice, SRC)
+COPY(cuMemcpyDtoH_v2, RS_PLAIN, NULL, P_DH, A_DH, (D_DH))
+COPY(cuMemcpyDtoH_v2_ptds, RS_PTDS, NULL, P_DH, A_DH, (D_DH))
+#define P_DHA (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+#define A_DHA (dstHost, srcDevice, ByteCount, hStream)
+COPY(cuMemcpyDtoHAsync_v2, RS_PLAIN, hStream, P_DHA, A_DHA, (D_DH))
+COPY(cuMemcpyDtoHAsync_v2_ptsz, RS_PTSZ, hStream, P_DHA, A_DHA, (D_DH))
+
+#define P_U (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+#define A_U (dst, src, ByteCount)
+#define D_U N, UNIFIED(dst, DST), UNIFIED(src, SRC)
+COPY(cuMemcpy, RS_PLAIN, NULL, P_U, A_U, (D_U))
+COPY(cuMemcpy_ptds, RS_PTDS, NULL, P_U, A_U, (D_U))
+#define P_UA (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+#define A_UA (dst, src, ByteCount, hStream)
+COPY(cuMemcpyAsync, RS_PLAIN, hStream, P_UA, A_UA, (D_U))
+COPY(cuMemcpyAsync_ptsz, RS_PTSZ, hStream, P_UA, A_UA, (D_U))
+
+#define P_P                                                                                        \
+	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, \
+	 size_t ByteCount)
+#define A_P (dstDevice, dstContext, srcDevice, srcContext, ByteCount)
+COPY(cuMemcpyPeer, RS_PLAIN, NULL, P_P, A_P, (D_DD))
+COPY(cuMemcpyPeer_ptds, RS_PTDS, NULL, P_P, A_P, (D_DD))
+#define P_PA                                                                                       \
+	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, \
+	 size_t ByteCount, CUstream hStream)
+#define A_PA (dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream)
+COPY(cuMemcpyPeerAsync, RS_PLAIN, hStream, P_PA, A_PA, (D_DD))
+COPY(cuMemcpyPeerAsync_ptsz, RS_PTSZ, hStream, P_PA, A_PA, (D_DD))
+
+/* --- arrays ------------------------------------------------------------------------------------- */
+
+#define P_AD (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+#define A_AD (dstDevice, srcArray, srcOffset, ByteCount)
+#define D_AD N, DEVICE(dstDevice, DST), ARRAY
+COPY(cuMemcpyAtoD_v2, RS_PLAIN, NULL, P_AD, A_AD, (D_AD))
+COPY(cuMemcpyAtoD_v2_ptds, RS_PTDS, NULL, P_AD, A_AD, (D_AD))
+
+#define P_DA (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+#define A_DA (dstArray, dstOffset, srcDevice, ByteCount)
+#define D_DA N, DEVICE(srcDevice, SRC), ARRAY
+COPY(cuMemcpyDtoA_v2, RS_PLAIN, NULL, P_DA, A_DA, (D_DA))
+COPY(cuMemcpyDtoA_v2_ptds, RS_PTDS, NULL, P_DA, A_DA, (D_DA))
+
+#define P_AH (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+#define A_AH (dstHost, srcArray, srcOffset, ByteCount)
+#define D_AH N, HOST(dstHost, DST), ARRAY
+COPY(cuMemcpyAtoH_v2, RS_PLAIN, NULL, P_AH, A_AH, (D_AH))
+COPY(cuMemcpyAtoH_v2_ptds, RS_PTDS, NULL, P_AH, A_AH, (D_AH))
+#define P_AHA                                                                                      \
+	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
+#define A_AHA (dstHost, srcArray, srcOffset, ByteCount, hStream)
+COPY(cuMemcpyAtoHAsync_v2, RS_PLAIN, hStream, P_AHA, A_AHA, (D_AH))
+COPY(cuMemcpyAtoHAsync_v2_ptsz, RS_PTSZ, hStream, P_AHA, A_AHA, (D_AH))
+
+#define P_HA (CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+#define A_HA (dstArray, dstOffset, srcHost, ByteCount)
+#define D_HA N, HOST(srcHost, SRC), ARRAY
+COPY(cuMemcpyHtoA_v2, RS_PLAIN, NULL, P_HA, A_HA, (D_HA))
+COPY(cuMemcpyHtoA_v2_ptds, RS_PTDS, NULL, P_HA, A_HA, (D_HA))
+#define P_HAA                                                                                      \
+	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,                \
+	 CUstream hStream)
+#define A_HAA (dstArray, dstOffset, srcHost, ByteCount, hStream)
+COPY(cuMemcpyHtoAAsync_v2, RS_PLAIN, hStream, P_HAA, A_HAA, (D_HA))
+COPY(cuMemcpyHtoAAsync_v2_ptsz, RS_PTSZ, hStream, P_HAA, A_HAA, (D_HA))
+
+#define P_AA                                                                                       \
+	(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+#define A_AA (dstArray, dstOffset, srcArray, srcOffset, ByteCount)
+COPY(cuMemcpyAtoA_v2, RS_PLAIN, NULL, P_AA, A_AA, (N, ARRAY))
+COPY(cuMemcpyAtoA_v2_ptds, RS_PTDS, NULL, P_AA, A_AA, (N, ARRAY))
+
+/* --- two and three dimensions ------------------------------------------------------------------- */
+
+/* One side of a strided copy: its first byte, and the distances of rows and layers. */
+struct strided {
+	CUmemorytype type;
+	const void *host;
+	uint64_t device;
+	uint64_t pitch, rows; /* bytes a row, rows a layer */
+	uint64_t x, y, z;
+};
+
+static void strided(struct rs_call *call, struct rs_access *a, const struct strided *s,
+		    uint64_t width, uint64_t height, uint64_t depth, enum side side)
+{
+	uint64_t first = (s->z * s->rows + s->y) * s->pitch + s->x;
+	uint64_t bytes = ((depth - 1) * s->rows + height - 1) * s->pitch + width;
+	int dense = (height == 1 || s->pitch == width) && (depth == 1 || s->rows == height);
+
+	if (!width || !height || !depth)
+		return;
+	switch (s->type) {
+	case CU_MEMORYTYPE_HOST:
+		host(call, a, (const char *)s->host + first, bytes, dense, side);
+		break;
+	case CU_MEMORYTYPE_DEVICE:
+		rs_call_device(call, a, s->device + first, bytes, dir_of(side), dense, side);
+		break;
+	case CU_MEMORYTYPE_UNIFIED:
+		unified(call, a, s->device + first, bytes, dense, side);
+		break;
+	case CU_MEMORYTYPE_ARRAY:
+		call->untracked = 1;
+		break;
+	}
+}
+
+/* A NULL or invalid descriptor touches nothing: the driver refuses it. */
+static void describe_2d(struct copy *c, const CUDA_MEMCPY2D *p)
+{
+	struct strided dst, src;
+
+	if (!p)
+		return;
+	dst = (struct strided){p->dstMemoryType, p->dstHost,	 p->dstDevice, p->dstPitch,
+			       p->Height,	 p->dstXInBytes, p->dstY,      0};
+	src = (struct strided){p->srcMemoryType, p->srcHost,	 p->srcDevice, p->srcPitch,
+			       p->Height,	 p->srcXInBytes, p->srcY,      0};
+	rs_call_ident(&c->call, p->WidthInBytes);
+	rs_call_ident(&c->call, p->Height);
+	strided(&c->call, c->access, &dst, p->WidthInBytes, p->Height, 1, DST);
+	strided(&c->call, c->access, &src, p->WidthInBytes, p->Height, 1, SRC);
+}
+
+#define P_2D  (const CUDA_MEMCPY2D *pCopy)
+#define P_2DA (const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+COPY(cuMemcpy2D_v2, RS_PLAIN, NULL, P_2D, (pCopy), describe_2d(&c, pCopy))
+COPY(cuMemcpy2D_v2_ptds, RS_PTDS, NULL, P_2D, (pCopy), describe_2d(&c, pCopy))
+COPY(cuMemcpy2DUnaligned_v2, RS_PLAIN, NULL, P_2D, (pCopy), describe_2d(&c, pCopy))
+COPY(cuMemcpy2DUnaligned_v2_ptds, RS_PTDS, NULL, P_2D, (pCopy), describe_2d(&c, pCopy))
+COPY(cuMemcpy2DAsync_v2, RS_PLAIN, hStream, P_2DA, (pCopy, hStream), describe_2d(&c, pCopy))
+COPY(cuMemcpy2DAsync_v2_ptsz, RS_PTSZ, hStream, P_2DA, (pCopy, hStream), describe_2d(&c, pCopy))
+
+/* The peer form has the same fields, and contexts. */
+#define DESCRIBE_3D(name, type)                                                                    \
+	static void name(struct copy *c, const type *p)                                            \
+	{                                                                                          \
+		struct strided dst, src;                                                           \
+		if (!p)                                                                            \
+			return;                                                                    \
+		dst = (struct strided){                                                            \
+			p->dstMemoryType, p->dstHost,	  p->dstDevice, p->dstPitch,               \
+			p->dstHeight,	  p->dstXInBytes, p->dstY,	p->dstZ};                  \
+		src = (struct strided){                                                            \
+			p->srcMemoryType, p->srcHost,	  p->srcDevice, p->srcPitch,               \
+			p->srcHeight,	  p->srcXInBytes, p->srcY,	p->srcZ};                  \
+		rs_call_ident(&c->call, p->WidthInBytes);                                          \
+		rs_call_ident(&c->call, p->Height);                                                \
+		rs_call_ident(&c->call, p->Depth);                                                 \
+		strided(&c->call, c->access, &dst, p->WidthInBytes, p->Height, p->Depth, DST);     \
+		strided(&c->call, c->access, &src, p->WidthInBytes, p->Height, p->Depth, SRC);     \
+	}
+DESCRIBE_3D(describe_3d, CUDA_MEMCPY3D)
+DESCRIBE_3D(describe_3d_peer, CUDA_MEMCPY3D_PEER)
+
+#define P_3D   (const CUDA_MEMCPY3D *pCopy)
+#define P_3DA  (const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+#define P_3DP  (const CUDA_MEMCPY3D_PEER *pCopy)
+#define P_3DPA (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+#define A_3DA  (pCopy, hStream)
+COPY(cuMemcpy3D_v2, RS_PLAIN, NULL, P_3D, (pCopy), describe_3d(&c, pCopy))
+COPY(cuMemcpy3D_v2_ptds, RS_PTDS, NULL, P_3D, (pCopy), describe_3d(&c, pCopy))
+COPY(cuMemcpy3DAsync_v2, RS_PLAIN, hStream, P_3DA, A_3DA, describe_3d(&c, pCopy))
+COPY(cuMemcpy3DAsync_v2_ptsz, RS_PTSZ, hStream, P_3DA, A_3DA, describe_3d(&c, pCopy))
+COPY(cuMemcpy3DPeer, RS_PLAIN, NULL, P_3DP, (pCopy), describe_3d_peer(&c, pCopy))
+COPY(cuMemcpy3DPeer_ptds, RS_PTDS, NULL, P_3DP, (pCopy), describe_3d_peer(&c, pCopy))
+COPY(cuMemcpy3DPeerAsync, RS_PLAIN, hStream, P_3DPA, A_3DA, describe_3d_peer(&c, pCopy))
+COPY(cuMemcpy3DPeerAsync_ptsz, RS_PTSZ, hStream, P_3DPA, A_3DA, describe_3d_peer(&c, pCopy))
+
+/* --- batches ------------------------------------------------------------------------------------ */
+
+struct rs_access *rs_call_scratch(struct rs_tls *t, unsigned n)
+{
+	struct rs_access *a;
+
+	if (n <= t->access_cap)
+		return t->access;
+	a = realloc(t->access, n * sizeof(*a));
+	if (!a)
+		return NULL;
+	t->access = a;
+	t->access_cap = n;
+	return a;
+}
+
+/* The thread's scratch for a batch; without room the call may do anything. */
+static struct rs_access *batch_room(struct copy *c, struct rs_tls *t, size_t count)
+{
+	struct rs_access *a = NULL;
+
+	rs_call_ident(&c->call, count);
+	if (count < 1u << 24)
+		RS_ENGINE(a = rs_call_scratch(t, 2 * (unsigned)count + 1));
+	if (!a)
+		c->call.everything = 1;
+	c->call.access = a;
+	return a;
+}
+
+static void describe_batch(struct copy *c, struct rs_tls *t, const CUdeviceptr *dsts,
+			   const CUdeviceptr *srcs, const size_t *sizes, size_t count)
+{
+	struct rs_access *a = batch_room(c, t, count);
+
+	for (size_t i = 0; a && dsts && srcs && sizes && i < count; i++) {
+		unified(&c->call, a, dsts[i], sizes[i], 1, DST);
+		unified(&c->call, a, srcs[i], sizes[i], 1, SRC);
+	}
+}
+
+/* Rows and layers are counted in elements, whose size only an array knows. */
+static void operand(struct rs_call *call, struct rs_access *a, const CUmemcpy3DOperand *o,
+		    const CUextent3D *extent, int bytes_known, enum side side)
+{
+	uint64_t row = o->op.ptr.rowLength ? o->op.ptr.rowLength : extent->width;
+	uint64_t rows = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : extent->height;
+	struct strided s = {CU_MEMORYTYPE_UNIFIED, NULL, o->op.ptr.ptr, row, rows, 0, 0, 0};
+	unsigned had = call->naccess;
+
+	if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+		call->untracked = 1;
+		return;
+	}
+	strided(call, a, &s, extent->width, extent->height, extent->depth, side);
+	if (!bytes_known && call->naccess > had) {
+		a[had].whole = 1;
+		a[had].dense = 0;
+	}
+}
+
+static void describe_batch_3d(struct copy *c, struct rs_tls *t, const CUDA_MEMCPY3D_BATCH_OP *op,
+			      size_t count)
+{
+	struct rs_access *a = batch_room(c, t, count);
+
+	for (size_t i = 0; a && op && i < count; i++) {
+		int known = op[i].dst.type != CU_MEMCPY_OPERAND_TYPE_ARRAY &&
+			    op[i].src.type != CU_MEMCPY_OPERAND_TYPE_ARRAY;
+
+		operand(&c->call, a, &op[i].dst, &op[i].extent, known, DST);
+		operand(&c->call, a, &op[i].src, &op[i].extent, known, SRC);
+	}
+}
+
+#define P_B                                                                                        \
+	(CUdeviceptr * dsts, CUdeviceptr * srcs, size_t * sizes, size_t count,                     \
+	 CUmemcpyAttributes * attrs, size_t * attrsIdxs, size_t numAttrs, size_t * failIdx,        \
+	 CUstream hStream)
+#define A_B (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream)
+#define D_B describe_batch(&c, t, dsts, srcs, sizes, count)
+COPY(cuMemcpyBatchAsync, RS_PLAIN, hStream, P_B, A_B, D_B)
+COPY(cuMemcpyBatchAsync_ptsz, RS_PTSZ, hStream, P_B, A_B, D_B)
+#define P_B2                                                                                       \
+	(CUdeviceptr * dsts, CUdeviceptr * srcs, size_t * sizes, size_t count,                     \
+	 CUmemcpyAttributes * attrs, size_t * attrsIdxs, size_t numAttrs, CUstream hStream)
+#define A_B2 (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream)
+COPY(cuMemcpyBatchAsync_v2, RS_PLAIN, hStream, P_B2, A_B2, D_B)
+COPY(cuMemcpyBatchAsync_v2_ptsz, RS_PTSZ, hStream, P_B2, A_B2, D_B)
+
+#define P_3B                                                                                       \
+	(size_t numOps, CUDA_MEMCPY3D_BATCH_OP * opList, size_t * failIdx,                         \
+	 unsigned long long flags, CUstream hStream)
+#define A_3B (numOps, opList, failIdx, flags, hStream)
+#define D_3B describe_batch_3d(&c, t, opList, numOps)
+COPY(cuMemcpy3DBatchAsync, RS_PLAIN, hStream, P_3B, A_3B, D_3B)
+COPY(cuMemcpy3DBatchAsync_ptsz, RS_PTSZ, hStream, P_3B, A_3B, D_3B)
+#define P_3B2                                                                                      \
+	(size_t numOps, CUDA_MEMCPY3D_BATCH_OP * opList, unsigned long long flags, CUstream hStream)
+#define A_3B2 (numOps, opList, flags, hStream)
+COPY(cuMemcpy3DBatchAsync_v2, RS_PLAIN, hStream, P_3B2, A_3B2, D_3B)
+COPY(cuMemcpy3DBatchAsync_v2_ptsz, RS_PTSZ, hStream, P_3B2, A_3B2, D_3B)
+
+/* Sizes of what comes out are in device memory. */
+#define P_Z                                                                                        \
+	(CUmemDecompressParams * paramsArray, size_t count, unsigned int flags,                    \
+	 size_t *errorIndex, CUstream stream)
+#define A_Z (paramsArray, count, flags, errorIndex, stream)
+COPY(cuMemBatchDecompressAsync, RS_PLAIN, stream, P_Z, A_Z, c.call.everything = 1)
+COPY(cuMemBatchDecompressAsync_ptsz, RS_PTSZ, stream, P_Z, A_Z, c.call.everything = 1)

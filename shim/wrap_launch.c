@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernel launches (entry_points.def, group C6): which memory this launch may read and write.
+ *
+ * With PTX: one range per dereferenced parameter word and direction, as the analysis bounds it for this
+ * launch's arguments and grid. Without: every allocation that an 8-byte word of the parameters points
+ * into. A handle of unknown origin, or parameters of unknown layout: everything.
+ * The scan is made at every launch, for the contents of the arguments change.
+ * Callers: the program, any thread. No locks, except at a kernel's first launch.
+ */
+#include "shim/call.h"
+#include "shim/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct launch {
+	CUfunction f;
+	unsigned grid[3], block[3], shared;
+	void **params, **extra;
+};
+
+struct bytes {
+	const uint8_t *data;
+	uint64_t n;
+};
+
+/* `extra`: pairs of a tag and a value, up to the end tag. */
+static struct bytes from_extra(void **extra)
+{
+	struct bytes b = {NULL, 0};
+	const size_t *size = NULL;
+
+	for (unsigned i = 0; i < 16 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+		if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			b.data = extra[i + 1];
+		else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			size = extra[i + 1];
+	}
+	b.n = b.data && size ? *size : 0;
+	return b;
+}
+
+/* Gathers kernelParams into the thread's scratch. */
+static struct bytes from_params(struct rs_tls *t, const struct rs_code *code, void **params)
+{
+	struct bytes b = {NULL, 0};
+
+	if (code->param_bytes > t->params_cap) {
+		uint8_t *more = realloc(t->params, code->param_bytes);
+
+		if (!more)
+			return b;
+		t->params = more;
+		t->params_cap = code->param_bytes;
+	}
+	for (uint32_t i = 0; i < code->nparams; i++) {
+		const struct rs_code_param *p = &code->params[i];
+
+		if (!params[i])
+			return b;
+		if (p->size == 8)
+			memcpy(t->params + p->offset, params[i], 8);
+		else
+			memcpy(t->params + p->offset, params[i], p->size);
+	}
+	b.data = t->params;
+	b.n = code->param_bytes;
+	return b;
+}
+
+/* The launch's parameter block. 0, or -ENOENT when it cannot be had. */
+static int parameters(struct rs_tls *t, const struct rs_kernel *k, const struct launch *l,
+		      struct bytes *ret)
+{
+	struct rs_code *code = k->code;
+
+	*ret = (struct bytes){NULL, 0};
+	if (l->extra) {
+		*ret = from_extra(l->extra);
+		return 0;
+	}
+	if (rs_unlikely(__atomic_load_n(&code->layout, __ATOMIC_ACQUIRE) == RS_LAYOUT_ASK))
+		RS_ENGINE(rs_image_layout(code, k->handle, k->is_kernel));
+	if (__atomic_load_n(&code->layout, __ATOMIC_ACQUIRE) != RS_LAYOUT_KNOWN)
+		return -ENOENT;
+	if (!code->nparams || !l->params)
+		return 0;
+	*ret = from_params(t, code, l->params);
+	return ret->data ? 0 : -ENOENT;
+}
+
+static uint64_t word_at(struct bytes b, uint64_t offset)
+{
+	uint64_t word;
+
+	memcpy(&word, b.data + offset, sizeof(word));
+	return word;
+}
+
+/* One direction of a word that the kernel dereferences. */
+static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_kernel *k,
+		   uint32_t i, enum rs_ptx_dir dir, uint64_t word, const struct rs_ptx_launch *l)
+{
+	struct rs_ptx_extent e;
+	uint64_t addr = word;
+
+	if (!(k->words[i].dir & dir))
+		return;
+	rs_ptx_access_eval(k, i, dir, l, &e);
+	if (e.known) {
+		if (e.lo >= e.hi)
+			return;
+		addr = word + (uint64_t)e.lo;
+	}
+	if (!rs_call_known(addr)) {
+		c->untracked = 1;
+		return;
+	}
+	a[c->naccess++] = (struct rs_access){.addr = addr,
+					     .bytes = e.known ? (uint64_t)(e.hi - e.lo) : 0,
+					     .dir = dir == RS_PTX_READS ? RS_READ : RS_WRITE,
+					     .how = RS_HOW_PTX,
+					     .whole = !e.known,
+					     .dense = dir == RS_PTX_WRITES && e.known && e.dense,
+					     .slot = (uint16_t)(k->words[i].offset / 8)};
+}
+
+static void by_ptx(struct rs_call *c, struct rs_access *a, const struct rs_ptx_kernel *k,
+		   struct bytes b, const struct launch *l)
+{
+	struct rs_ptx_launch launch = {{l->grid[0], l->grid[1], l->grid[2]},
+				       {l->block[0], l->block[1], l->block[2]},
+				       b.data,
+				       b.n};
+
+	for (uint32_t i = 0; i < k->nwords; i++) {
+		uint64_t word;
+
+		if (!k->words[i].dir)
+			continue;
+		if ((uint64_t)k->words[i].offset + 8 > b.n) {
+			c->everything = 1;
+			return;
+		}
+		word = word_at(b, k->words[i].offset);
+		if (!word)
+			continue;
+		proved(c, a, k, i, RS_PTX_READS, word, &launch);
+		proved(c, a, k, i, RS_PTX_WRITES, word, &launch);
+	}
+}
+
+static void by_scan(struct rs_call *c, struct rs_access *a, struct bytes b)
+{
+	for (uint64_t at = 0; at + 8 <= b.n; at += 8) {
+		uint64_t word = word_at(b, at);
+
+		/* No device address is that small. */
+		if (word < 4096 || !rs_call_known(word))
+			continue;
+		a[c->naccess++] = (struct rs_access){.addr = word,
+						     .dir = RS_READ | RS_WRITE,
+						     .how = RS_HOW_REACHABLE,
+						     .whole = 1,
+						     .slot = (uint16_t)(at / 8)};
+	}
+}
+
+static void globals(struct rs_call *c, struct rs_access *a, const struct rs_ptx_kernel *k,
+		    const struct rs_global *g, unsigned n)
+{
+	int dir = (k->reads_globals ? RS_READ : 0) | (k->writes_globals ? RS_WRITE : 0);
+
+	for (unsigned i = 0; i < n; i++)
+		a[c->naccess++] = (struct rs_access){.addr = g[i].addr,
+						     .bytes = g[i].bytes,
+						     .dir = (uint8_t)dir,
+						     .how = RS_HOW_PTX,
+						     .slot = UINT16_MAX};
+}
+
+static void identify(struct rs_call *c, const struct rs_code *code, const struct launch *l)
+{
+	uint64_t h = code->hash;
+
+	h = rs_digest_mix(h + l->grid[0] + ((uint64_t)l->grid[1] << 32));
+	h = rs_digest_mix(h + l->grid[2] + ((uint64_t)l->block[0] << 32));
+	h = rs_digest_mix(h + l->block[1] + ((uint64_t)l->block[2] << 32));
+	c->ident = rs_digest_mix(h + l->shared);
+	c->name = code->name;
+}
+
+static void describe(struct rs_call *c, struct rs_tls *t, const struct launch *l)
+{
+	const struct rs_kernel *k = rs_kernels_find(l->f);
+	const struct rs_global *g = NULL;
+	const struct rs_ptx_kernel *ptx;
+	struct rs_access *a;
+	unsigned n, ng = 0;
+	struct bytes b;
+
+	c->everything = 1;
+	if (rs_unlikely(!k)) {
+		rs_count(unknown_kernel);
+		return;
+	}
+	identify(c, k->code, l);
+	if (parameters(t, k, l, &b))
+		return;
+	ptx = k->code->ptx;
+	if (ptx && (ptx->reads_globals || ptx->writes_globals) && rs_kernels_globals(t, k, &g, &ng))
+		return;
+	n = ptx ? 2 * ptx->nwords + ng : (unsigned)(b.n / 8);
+	a = t->access;
+	if (rs_unlikely(n > t->access_cap))
+		RS_ENGINE(a = rs_call_scratch(t, n + 16));
+	if (n && !a)
+		return;
+	c->access = a;
+	c->everything = ptx && ptx->opaque;
+	if (ptx) {
+		by_ptx(c, a, ptx, b, l);
+		globals(c, a, ptx, g, ng);
+	} else {
+		by_scan(c, a, b);
+	}
+}
+
+#define LAUNCH(sym, flavour, stream, params, args, ...)                                            \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		struct rs_call call;                                                               \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL, stream, flavour, NULL);       \
+		describe(&call, t, &(struct launch)__VA_ARGS__);                                   \
+		RS_CALL(t, &call, r, sym, args);                                                   \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+#define P_L                                                                                        \
+	(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,         \
+	 unsigned int by, unsigned int bz, unsigned int shared, CUstream hStream, void **params,   \
+	 void **extra)
+#define A_L (f, gx, gy, gz, bx, by, bz, shared, hStream, params, extra)
+#define L_L                                                                                        \
+	{                                                                                          \
+		f, {gx, gy, gz}, {bx, by, bz}, shared, params, extra                               \
+	}
+LAUNCH(cuLaunchKernel, RS_PLAIN, hStream, P_L, A_L, L_L)
+LAUNCH(cuLaunchKernel_ptsz, RS_PTSZ, hStream, P_L, A_L, L_L)
+
+#define P_K                                                                                        \
+	(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,         \
+	 unsigned int by, unsigned int bz, unsigned int shared, CUstream hStream, void **params)
+#define A_K (f, gx, gy, gz, bx, by, bz, shared, hStream, params)
+#define L_K                                                                                        \
+	{                                                                                          \
+		f, {gx, gy, gz}, {bx, by, bz}, shared, params, NULL                                \
+	}
+LAUNCH(cuLaunchCooperativeKernel, RS_PLAIN, hStream, P_K, A_K, L_K)
+LAUNCH(cuLaunchCooperativeKernel_ptsz, RS_PTSZ, hStream, P_K, A_K, L_K)
+
+/* Without a configuration the driver refuses the call; nothing runs then. */
+static struct launch from_config(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
+{
+	if (!c)
+		return (struct launch){f, {0, 0, 0}, {0, 0, 0}, 0, params, extra};
+	return (struct launch){f,
+			       {c->gridDimX, c->gridDimY, c->gridDimZ},
+			       {c->blockDimX, c->blockDimY, c->blockDimZ},
+			       c->sharedMemBytes,
+			       params,
+			       extra};
+}
+
+#define LAUNCH_EX(sym, flavour)                                                                    \
+	RS_HOOK(sym,                                                                               \
+		(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra))   \
+	{                                                                                          \
+		struct launch l;                                                                   \
+		struct rs_call call;                                                               \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, (config, f, kernelParams, extra));                                \
+		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL,                               \
+			      config ? config->hStream : NULL, flavour, NULL);                     \
+		l = from_config(config, f, kernelParams, extra);                                   \
+		describe(&call, t, &l);                                                            \
+		RS_CALL(t, &call, r, sym, (config, f, kernelParams, extra));                       \
+		RS_LEAVE(t, r);                                                                    \
+	}
+LAUNCH_EX(cuLaunchKernelEx, RS_PLAIN)
+LAUNCH_EX(cuLaunchKernelEx_ptsz, RS_PTSZ)
+
+/* Forms whose arguments were set by earlier calls, or that run on several devices at once. */
+#define LAUNCH_OLD(sym, stream, params, args)                                                      \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		struct rs_call call;                                                               \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL, stream, RS_PLAIN, NULL);      \
+		call.everything = 1;                                                               \
+		RS_CALL(t, &call, r, sym, args);                                                   \
+		RS_LEAVE(t, r);                                                                    \
+	}
+LAUNCH_OLD(cuLaunch, NULL, (CUfunction f), (f))
+LAUNCH_OLD(cuLaunchGrid, NULL, (CUfunction f, int grid_width, int grid_height),
+	   (f, grid_width, grid_height))
+LAUNCH_OLD(cuLaunchGridAsync, hStream,
+	   (CUfunction f, int grid_width, int grid_height, CUstream hStream),
+	   (f, grid_width, grid_height, hStream))
+LAUNCH_OLD(cuLaunchCooperativeKernelMultiDevice,
+	   launchParamsList &&numDevices ? launchParamsList->hStream : NULL,
+	   (CUDA_LAUNCH_PARAMS * launchParamsList, unsigned int numDevices, unsigned int flags),
+	   (launchParamsList, numDevices, flags))

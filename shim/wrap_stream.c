@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams, synchronisation, capture, host functions and graph launches (groups D1 to D3, C7, E1, E2).
+ *
+ * Synchronising is the moment at which the engine looks for finished digests. While a stream is being
+ * captured its calls are recorded by the driver, not run; rs_state.captures keeps the question cheap.
+ * Callers: the program, any thread. No locks here.
+ */
+#include "shim/call.h"
+
+#define DESTROY(sym)                                                                               \
+	RS_HOOK(sym, (CUstream hStream))                                                           \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, (hStream));                                                       \
+		if ((uintptr_t)hStream > 2)                                                        \
+			RS_ENGINE(rs_engine_queue_destroy(rs_state.engine,                         \
+							  rs_queue_of(t, hStream, RS_PLAIN)));     \
+		r = rs_real.sym(hStream);                                                          \
+		RS_LEAVE(t, r);                                                                    \
+	}
+DESTROY(cuStreamDestroy)
+DESTROY(cuStreamDestroy_v2)
+
+/* A stream is known by its handle alone; here a context is met that no hooked call made. */
+#define CREATE(sym, params, args)                                                                  \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		r = rs_real.sym args;                                                              \
+		if (r == CUDA_SUCCESS)                                                             \
+			rs_ctx_current(t);                                                         \
+		RS_LEAVE(t, r);                                                                    \
+	}
+CREATE(cuStreamCreate, (CUstream * phStream, unsigned int Flags), (phStream, Flags))
+CREATE(cuStreamCreateWithPriority, (CUstream * phStream, unsigned int flags, int priority),
+       (phStream, flags, priority))
+
+#define SYNC(sym, params, args)                                                                    \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		r = rs_real.sym args;                                                              \
+		if (r == CUDA_SUCCESS)                                                             \
+			rs_guard_poll();                                                           \
+		RS_LEAVE(t, r);                                                                    \
+	}
+SYNC(cuStreamSynchronize, (CUstream hStream), (hStream))
+SYNC(cuStreamSynchronize_ptsz, (CUstream hStream), (hStream))
+SYNC(cuStreamQuery, (CUstream hStream), (hStream))
+SYNC(cuStreamQuery_ptsz, (CUstream hStream), (hStream))
+SYNC(cuEventSynchronize, (CUevent hEvent), (hEvent))
+SYNC(cuCtxSynchronize, (void), ())
+SYNC(cuCtxSynchronize_v2, (CUcontext ctx), (ctx))
+
+/* --- host code and graphs ----------------------------------------------------------------------- */
+
+#define OPAQUE(sym, kind, stream, flavour, params, args, flag)                                     \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		struct rs_call call;                                                               \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		rs_call_begin(&call, t, RS_EP_##sym, kind, stream, flavour, NULL);                 \
+		call.flag = 1;                                                                     \
+		RS_CALL(t, &call, r, sym, args);                                                   \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+#define P_H (CUstream hStream, CUhostFn fn, void *userData)
+#define A_H (hStream, fn, userData)
+OPAQUE(cuLaunchHostFunc, RS_CALL_HOST, hStream, RS_PLAIN, P_H, A_H, host_effect)
+OPAQUE(cuLaunchHostFunc_ptsz, RS_CALL_HOST, hStream, RS_PTSZ, P_H, A_H, host_effect)
+#define P_C (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+#define A_C (hStream, callback, userData, flags)
+OPAQUE(cuStreamAddCallback, RS_CALL_HOST, hStream, RS_PLAIN, P_C, A_C, host_effect)
+OPAQUE(cuStreamAddCallback_ptsz, RS_CALL_HOST, hStream, RS_PTSZ, P_C, A_C, host_effect)
+
+#define P_G (CUgraphExec hGraphExec, CUstream hStream)
+#define A_G (hGraphExec, hStream)
+OPAQUE(cuGraphLaunch, RS_CALL_OTHER, hStream, RS_PLAIN, P_G, A_G, everything)
+OPAQUE(cuGraphLaunch_ptsz, RS_CALL_OTHER, hStream, RS_PTSZ, P_G, A_G, everything)
+
+/* --- capture ------------------------------------------------------------------------------------ */
+
+#define BEGIN(sym, params, args)                                                                   \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		r = rs_real.sym args;                                                              \
+		if (r == CUDA_SUCCESS)                                                             \
+			__atomic_fetch_add(&rs_state.captures, 1, __ATOMIC_RELAXED);               \
+		RS_LEAVE(t, r);                                                                    \
+	}
+BEGIN(cuStreamBeginCapture, (CUstream hStream), (hStream))
+BEGIN(cuStreamBeginCapture_ptsz, (CUstream hStream), (hStream))
+BEGIN(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode))
+BEGIN(cuStreamBeginCapture_v2_ptsz, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode))
+#define P_T                                                                                        \
+	(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,                        \
+	 const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+#define A_T (hStream, hGraph, dependencies, dependencyData, numDependencies, mode)
+BEGIN(cuStreamBeginCaptureToGraph, P_T, A_T)
+BEGIN(cuStreamBeginCaptureToGraph_ptsz, P_T, A_T)
+
+/* An invalidated capture ends with an error, but it ends. */
+#define END(sym)                                                                                   \
+	RS_HOOK(sym, (CUstream hStream, CUgraph * phGraph))                                        \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, (hStream, phGraph));                                              \
+		r = rs_real.sym(hStream, phGraph);                                                 \
+		if (r != CUDA_ERROR_ILLEGAL_STATE && r != CUDA_ERROR_INVALID_VALUE &&              \
+		    r != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&                                 \
+		    r != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&                                    \
+		    __atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))                         \
+			__atomic_fetch_sub(&rs_state.captures, 1, __ATOMIC_RELAXED);               \
+		RS_LEAVE(t, r);                                                                    \
+	}
+END(cuStreamEndCapture)
+END(cuStreamEndCapture_ptsz)
