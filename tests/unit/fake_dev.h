@@ -47,6 +47,7 @@ static struct {
 	uint64_t nevents, cap;
 	uint64_t rng;
 	int eager;
+	unsigned lazy;		   /* an enqueue runs something once in 2^lazy times */
 	int fail_alloc, fail_copy; /* the n-th from now fails; 0: none */
 	uint64_t live_blocks;
 } fake;
@@ -132,7 +133,7 @@ static int fake_enqueue(struct rs_queue q, struct fake_op op)
 	fake.op[i][fake.tail[i]++ % FAKE_OPS] = op;
 	if (fake.eager)
 		fake_drain();
-	else
+	else if (!fake_random(1u << fake.lazy))
 		fake_run(fake_random(4));
 	return 0;
 }
@@ -278,6 +279,7 @@ static inline void fake_reset(uint64_t seed, int eager)
 	memset(&fake, 0, sizeof(fake));
 	fake.rng = seed * 2654435761u + 1;
 	fake.eager = eager;
+	fake.lazy = (unsigned)(seed % 4) * 2;
 }
 
 #endif

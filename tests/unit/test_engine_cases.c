@@ -384,6 +384,31 @@ static void faults(void)
 	}
 }
 
+/* P2 cannot be held: then P0 is not put over it, and the program goes on as without the tool. */
+static void no_room_for_p2(void)
+{
+	uint32_t *c, *va, *vb, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	c = words(1), va = words(1), vb = words(1), y = words(1);
+	*va = 1, *vb = 2;
+	STEP(1);
+	KERNEL(set_to, W_(c, 1), R_(va, 1));
+	PUSH("forward:layer");
+	KERNEL(times10, W_(y, 1), R_(c, 1));
+	POP();
+	KERNEL(set_to, W_(c, 1), R_(vb, 1));
+	fake.fail_alloc = 1;
+	PUSH("replay:layer");
+	KERNEL(times10, W_(y, 1), R_(c, 1));
+	POP();
+	is_u64(*c, 2, "no room for P2: it is not overwritten");
+	is_u64(*y, 20, "no room for P2: the replay runs as without the tool");
+	is_u64(count(rig_read("records.jsonl"), "match"), 0, "no room for P2: no match");
+	drop(c), drop(va), drop(vb), drop(y);
+	rig_stop();
+}
+
 /* State freed and its address reused: the new owner's bytes are not touched. */
 static void freed(void)
 {
@@ -428,6 +453,7 @@ int main(void)
 	by_inputs();
 	aborted();
 	faults();
+	no_room_for_p2();
 	freed();
 	return tap_done();
 }
