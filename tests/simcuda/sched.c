@@ -28,7 +28,7 @@
 
 static struct sim_op **ready;
 static unsigned nready, cready, nlive, ndispatched;
-static uint64_t next_seq = 1, rng_state;
+static uint64_t next_seq = 1, rng_state, stream_base;
 static unsigned mark_epoch;
 
 static uint64_t rng(void)
@@ -45,6 +45,7 @@ void sim_sched_reset(enum sim_sched_mode mode, uint64_t seed)
 	sim_options.sched = mode;
 	sim_options.seed = seed;
 	rng_state = seed * 0x2545f4914f6cdd1dull + 1;
+	stream_base = sim_stream_next_id();
 }
 
 /* Room in the ready list for every live op, so that becoming ready cannot fail. */
@@ -215,7 +216,9 @@ static struct sim_op *pick_first(bool marked)
 /* In a quarter of the streams of a seed ops tend to run late. */
 static bool slow_stream(uint64_t id)
 {
-	uint64_t z = (id + 1) * 0x9e3779b97f4a7c15ull ^ sim_options.seed * 0xff51afd7ed558ccdull;
+	/* Streams made since the seed was set are counted from there, so that a seed repeats. */
+	uint64_t n = id < stream_base ? id : id - stream_base + 1000000;
+	uint64_t z = (n + 1) * 0x9e3779b97f4a7c15ull ^ sim_options.seed * 0xff51afd7ed558ccdull;
 
 	z ^= z >> 29;
 	z *= 0xbf58476d1ce4e5b9ull;

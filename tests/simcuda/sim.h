@@ -391,6 +391,7 @@ struct CUstream_st {
 CUresult sim_stream_get(struct sim_call *call, CUstream h, CUstream *ret);
 CUresult sim_stream_new(CUcontext ctx, unsigned flags, int priority, CUstream *ret);
 void sim_stream_free(CUstream s);
+uint64_t sim_stream_next_id(void);
 CUresult sim_stream_join(CUstream s, struct sim_op *op); /* op after everything s orders it after */
 void sim_stream_set_tail(CUstream s, struct sim_op *op);
 /* Queue work on a stream, or record it if the stream is captured. Takes the work. */

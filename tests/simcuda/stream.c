@@ -23,6 +23,11 @@ static __thread struct ptds {
 } * ptds;
 static __thread unsigned nptds;
 
+uint64_t sim_stream_next_id(void)
+{
+	return next_id;
+}
+
 CUresult sim_stream_new(CUcontext ctx, unsigned flags, int priority, CUstream *ret)
 {
 	CUstream s = calloc(1, sizeof(*s));
@@ -46,11 +51,8 @@ static void detach_tail(CUstream s)
 	CUcontext c = s->ctx;
 	struct sim_op **p;
 
-	if (!s->tail || s->tail->state == SIM_OP_DONE || (s->flags & CU_STREAM_NON_BLOCKING)) {
-		/* A non-blocking stream's tail matters to cuCtxSynchronize only. */
-		if (!s->tail || s->tail->state == SIM_OP_DONE)
-			return;
-	}
+	if (!s->tail || s->tail->state == SIM_OP_DONE)
+		return;
 	p = realloc(c->detached, (c->ndetached + 1) * sizeof(*p));
 	if (!p) {
 		sim_sched_wait(s->tail);
