@@ -36,6 +36,9 @@ CUDA_INC := $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include) -isystem $(DEPDIR)/
 NVCC := $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc))
 export CUDA_HOME CC
 
+# An undefined symbol shows at link time, not in the user's process; a sanitizer's are defined by the program.
+DEFS := $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
+
 objs = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
 TRACKER_SRC := $(wildcard tracker/*.c)
@@ -101,9 +104,12 @@ $(O)/libsim.a: $(call objs,$(SIM_SRC))
 	$(call msg,AR,$@)
 	$(Q)rm -f $@; ar rcs $@ $^
 
-$(SHIM): $(call objs,$(SHIM_SRC)) $(O)/libtracker.a $(wildcard shim/*.map)
+# The digest kernel's PTX is part of the library.
+$(O)/obj/shim/devops.o: shim/kernels/digest.ptx
+
+$(SHIM): $(call objs,$(SHIM_SRC)) $(O)/libtracker.a $(wildcard shim/*.map) | $(PYHOOK)
 	$(call msg,LINK,$@)
-	$(Q)$(CC) -shared $(CFLAGS) $(SAN) -Wl,-soname,libreplayshim.so -Wl,-z,relro,-z,now \
+	$(Q)$(CC) -shared $(CFLAGS) $(SAN) -Wl,-soname,libreplayshim.so -Wl,-z,relro,-z,now $(DEFS) \
 		$(patsubst %,-Wl$(comma)--version-script=%,$(wildcard shim/*.map)) -o $@ \
 		$(call objs,$(SHIM_SRC)) $(O)/libtracker.a -ldl -lpthread
 
@@ -114,7 +120,7 @@ $(CTL): $(call objs,$(PLANNER_SRC)) $(O)/libtracker.a
 $(SIM): $(call objs,$(SIM_SRC)) $(O)/libtracker.a $(wildcard tests/simcuda/*.map)
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared $(CFLAGS) $(SAN) -Wl,-soname,libcuda.so.1 -Wl,-z,now -Wl,--gc-sections \
+	$(Q)$(CC) -shared $(CFLAGS) $(SAN) -Wl,-soname,libcuda.so.1 -Wl,-z,now -Wl,-Bsymbolic -Wl,--gc-sections $(DEFS) \
 		$(patsubst %,-Wl$(comma)--version-script=%,$(wildcard tests/simcuda/*.map)) -o $@ \
 		$(call objs,$(SIM_SRC)) $(O)/libtracker.a -lm -lpthread -lzstd -llz4
 	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so

@@ -22,10 +22,13 @@ extern "C" {
 /* As invocation: the next one of that name in this step; for a replay, matched by its inputs. */
 #define REPLAYSHIM_NEXT (-1L)
 
-/* One line a function: the library's symbol, weak, and what the program calls. */
+/*
+ * One line a function: the library's symbol, weak, and what the program calls, whose own symbol must
+ * differ from it.
+ */
 #define REPLAYSHIM_FUNCTION(name, params, args)                                                    \
 	extern int name##_weak params __asm__(#name) __attribute__((weak));                        \
-	static __inline__ int name params __attribute__((unused));                                 \
+	static __inline__ int name params __asm__(#name "_if_there") __attribute__((unused));      \
 	static __inline__ int name params                                                          \
 	{                                                                                          \
 		return name##_weak ? name##_weak args : -1;                                        \

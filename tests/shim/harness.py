@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the preloaded library share: TAP, building small programs, running them with and without it."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("RS_BUILD", TOP / "build"))
+LIBRARY = BUILD / "libreplayshim.so"
+SIM = BUILD / "simcuda"
+CC = os.environ.get("CC", "gcc")
+SANITIZED = bool(os.environ.get("RS_SAN", "").strip())
+
+_count, _failed = 0, 0
+_dir = tempfile.TemporaryDirectory()
+tmp = pathlib.Path(_dir.name)
+
+
+def ok(condition, name, diag=""):
+	global _count, _failed
+	_count += 1
+	print(f"{'' if condition else 'not '}ok {_count} - {name}", flush=True)
+	if not condition:
+		_failed += 1
+		for line in str(diag).splitlines()[:40]:
+			print(f"#   {line}")
+	return condition
+
+
+def same(got, want, name):
+	return ok(got == want, name, f"got  {got!r}\nwant {want!r}")
+
+
+def done():
+	print(f"1..{_count}", flush=True)
+	sys.exit(1 if _failed or not _count else 0)
+
+
+def cc(source, name, *flags, text=None):
+	"""Compile a source of tests/shim, or text, into the temporary directory."""
+	path = tmp / f"{name}.c" if text is not None else TOP / "tests" / "shim" / source
+	if text is not None:
+		path.write_text(text)
+	out = tmp / name
+	subprocess.run([CC, "-w", "-g", "-std=gnu11", "-o", out, path, *flags, "-ldl", "-lpthread"], check=True)
+	return out
+
+
+def link_flags():
+	return [f"-L{SIM}", "-lcuda"]
+
+
+def run(command, tool=True, sim=True, preload=(), **variables):
+	"""A finished process; tool: under the library. Output as text."""
+	env = {k: v for k, v in os.environ.items()
+	       if not k.startswith(("REPLAYSHIM_", "SIMCUDA_", "NVTX_")) and k not in ("PYTHONPATH", "LD_PRELOAD")}
+	if sim:
+		env["LD_LIBRARY_PATH"] = str(SIM)
+	libraries = [str(p) for p in preload]
+	if tool:
+		libraries.insert(0, str(LIBRARY))
+	if libraries:
+		sanitizer = os.environ.get("RS_SAN_PRELOAD")
+		env["LD_PRELOAD"] = ":".join(([sanitizer] if sanitizer else []) + libraries)
+	env.update({k: str(v) for k, v in variables.items()})
+	return subprocess.run([str(c) for c in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+	                      text=True, errors="replace", timeout=120, cwd=tmp)
+
+
+def events(directory):
+	path = pathlib.Path(directory) / "events.jsonl"
+	return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def stats(directory):
+	lines = [e for e in events(directory) if e["t"] == "stats"]
+	return lines[-1] if lines else {}
+
+
+def calls(directory):
+	return stats(directory).get("calls", {})
