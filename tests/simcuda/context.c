@@ -78,27 +78,60 @@ static CUresult context_new(int dev, unsigned flags, CUcontext *ret)
 	return CUDA_SUCCESS;
 }
 
+/* The tails to wait for are those of now: other threads may go on submitting meanwhile. */
+static size_t collect_tails(CUcontext ctx, struct sim_op **tails, size_t room)
+{
+	size_t n = 0;
+
+	for (CUstream s = ctx->streams; s; s = s->next) {
+		if (!s->tail)
+			continue;
+		if (n < room) {
+			tails[n] = s->tail;
+			sim_op_ref(s->tail);
+		}
+		n++;
+	}
+	for (size_t i = 0; i < ctx->ndetached; i++, n++)
+		if (n < room) {
+			tails[n] = ctx->detached[i];
+			sim_op_ref(tails[n]);
+		}
+	return n;
+}
+
+/* Forget the tails of destroyed streams that are done. */
+static void prune_detached(CUcontext ctx)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < ctx->ndetached; i++) {
+		if (ctx->detached[i]->state == SIM_OP_DONE)
+			sim_op_unref(ctx->detached[i]);
+		else
+			ctx->detached[kept++] = ctx->detached[i];
+	}
+	ctx->ndetached = kept;
+}
+
 CUresult sim_ctx_sync(CUcontext ctx)
 {
-	for (CUstream s = ctx->streams; s; s = s->next) {
-		struct sim_op *tail = s->tail;
-		uint64_t id = s->id;
+	struct sim_op *few[16], **tails = few;
+	size_t n = collect_tails(ctx, NULL, 0);
 
-		if (!tail)
-			continue;
-		sim_sched_wait(tail);
-		/* The lock may have been dropped meanwhile: is the list still the same? */
-		for (s = ctx->streams; s && s->id != id; s = s->next)
-			;
-		if (!s)
-			s = ctx->streams;
+	if (n > sizeof(few) / sizeof(few[0])) {
+		tails = malloc(n * sizeof(*tails));
+		if (!tails)
+			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	while (ctx->ndetached) {
-		struct sim_op *op = ctx->detached[--ctx->ndetached];
-
-		sim_sched_wait(op);
-		sim_op_unref(op);
+	collect_tails(ctx, tails, n);
+	for (size_t i = 0; i < n; i++) {
+		sim_sched_wait(tails[i]);
+		sim_op_unref(tails[i]);
 	}
+	if (tails != few)
+		free(tails);
+	prune_detached(ctx);
 	sim_pool_trim_all(ctx->dev_id);
 	return ctx->sticky;
 }

@@ -11,8 +11,8 @@
  */
 #include "tests/simcuda/sim.h"
 
+#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 static uint64_t next_id = 1;
 
@@ -22,6 +22,7 @@ static __thread struct ptds {
 	CUstream stream;
 } * ptds;
 static __thread unsigned nptds;
+static pthread_key_t ptds_key;
 
 uint64_t sim_stream_next_id(void)
 {
@@ -81,10 +82,34 @@ void sim_stream_free(CUstream s)
 	free(s);
 }
 
+/* A thread ends: its streams go, what they have queued is still done. */
+static void forget_thread(void *list)
+{
+	sim_api_lock();
+	for (unsigned i = 0; i < nptds; i++) {
+		CUstream s = ptds[i].stream;
+
+		if (sim_handle_is(s, SIM_H_STREAM) && s->is_ptds && s->ctx->id == ptds[i].ctx_id)
+			sim_stream_free(s);
+	}
+	sim_api_unlock();
+	free(list);
+	ptds = NULL;
+	nptds = 0;
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&ptds_key, forget_thread);
+}
+
 static CUresult per_thread(CUcontext ctx, CUstream *ret)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct ptds *p;
 	CUresult r;
+
+	pthread_once(&once, make_key);
 
 	for (unsigned i = 0; i < nptds; i++)
 		if (ptds[i].ctx_id == ctx->id) {
@@ -95,6 +120,7 @@ static CUresult per_thread(CUcontext ctx, CUstream *ret)
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	ptds = p;
+	pthread_setspecific(ptds_key, p);
 	r = sim_stream_new(ctx, 0, 0, ret);
 	if (r)
 		return r;
