@@ -19,6 +19,7 @@ int sim_barrier_arrive(struct sim_warp *w, const struct sim_uop *o, uint32_t lan
 		w->run->arrived[id] += SIM_LANES;
 		return 0;
 	}
+	w->run->barriers |= 1u << id;
 	g = &w->group[w->ngroups++];
 	g->pc = w->pc;
 	g->mask = lanes;
@@ -130,8 +131,13 @@ int sim_barrier_release(struct sim_run *run)
 {
 	int released = 0;
 
-	for (uint32_t id = 0; id < SIM_MAX_BARRIER; id++)
-		if (is_complete(run, id))
-			released += release(run, id);
+	for (uint32_t left = run->barriers; left; left &= left - 1) {
+		uint32_t id = (uint32_t)__builtin_ctz(left);
+
+		if (!is_complete(run, id))
+			continue;
+		run->barriers &= ~(1u << id);
+		released += release(run, id);
+	}
 	return released;
 }

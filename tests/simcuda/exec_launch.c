@@ -159,6 +159,7 @@ static enum sim_fault_kind run_grid(struct sim_run *run, uint32_t threads, uint3
 	}
 	for (run->cta = 0; run->cta < ncta && kind == SIM_OK; run->cta += per) {
 		memset(run->arrived, 0, sizeof run->arrived);
+		run->barriers = 0;
 		if (run->shared_bytes)
 			memset(run->shared, 0, run->shared_bytes);
 		for (uint32_t i = 0; i < run->nwarps; i++)

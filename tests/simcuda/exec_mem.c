@@ -14,6 +14,8 @@
 
 #include "tests/simcuda/exec_priv.h"
 
+#include <immintrin.h>
+
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
@@ -24,6 +26,8 @@ typedef int32_t s32;
 typedef int64_t s64;
 
 #define INLINE static inline __attribute__((always_inline))
+
+#define WINDOW 0x3fffff00ull
 
 enum space { G, S32, S64, L32, L64, P };
 
@@ -101,8 +105,13 @@ static u8 *check_global(struct sim_warp *w, const struct sim_uop *o, unsigned la
 	}
 	if (launch->on_access)
 		launch->on_access(launch->opaque, addr, bytes, is_write);
-	hit->base = r->base;
-	hit->size = r->init || launch->on_access ? 0 : (s64)r->size;
+	/* at most 1 GiB to either side, so that offsets have 31 bits */
+	hit->base = addr - r->base > WINDOW ? addr - WINDOW : r->base;
+	hit->size = (s64)(r->base + r->size - hit->base);
+	if (hit->size > 2 * (s64)WINDOW)
+		hit->size = 2 * (s64)WINDOW;
+	if (r->init || launch->on_access)
+		hit->size = 0;
 	return (u8 *)(uintptr_t)addr;
 }
 
@@ -173,104 +182,156 @@ uint8_t *sim_mem_check(struct sim_warp *w, const struct sim_uop *o, unsigned lan
 	return check_space(w, o, o->src->space, lane, addr, bytes, is_write);
 }
 
-/* ---- fast tests: all active lanes inside, aligned; consecutive? ---- */
+/* ---- fast tests: all active lanes inside and aligned; their offsets from one base ---- */
 
-INLINE int test64(const u64 *a, u64 off, u64 base, s64 size, unsigned bytes,
-		  const struct sim_warp *w, int *ret_run)
+struct lanes_at {
+	uint32_t off[SIM_LANES] __attribute__((aligned(32)));
+	u8 *base;
+};
+
+INLINE int is_run(const struct lanes_at *at, const struct sim_warp *w, unsigned bytes)
 {
-	s64 bad = 0, lim = size - (s64)bytes;
-	u64 low = 0, apart = 0, first = a[0] + off;
+	u32 apart = 0;
 
-	if (w->act == SIM_FULL) {
-		for (int i = 0; i < SIM_LANES; i++) {
-			u64 x = a[i] + off;
-			s64 d = (s64)(x - base);
-
-			bad |= d | (lim - d);
-			low |= x;
-			apart |= x - (first + (u64)i * bytes);
-		}
-		*ret_run = !apart;
-	} else {
-		for (int i = 0; i < SIM_LANES; i++) {
-			s64 m = (s32)w->lanes[i];
-			u64 x = a[i] + off;
-			s64 d = (s64)(x - base);
-
-			bad |= (d | (lim - d)) & m;
-			low |= x & (u64)m;
-		}
-		*ret_run = 0;
-	}
-	return bad >= 0 && !(low & (bytes - 1));
+	if (w->act != SIM_FULL)
+		return 0;
+	for (u32 i = 0; i < SIM_LANES; i++)
+		apart |= at->off[i] - (at->off[0] + i * bytes);
+	return !apart;
 }
 
-INLINE int test32(const u32 *a, u32 off, u64 size, unsigned bytes, const struct sim_warp *w,
-		  int *ret_run)
+INLINE int test64(const u64 *a, u64 imm, u64 base, s64 size, unsigned bytes,
+		  const struct sim_warp *w, struct lanes_at *at)
 {
-	u32 top = 0, low = 0, apart = 0, first = a[0] + off;
+	s64 bad = 0, lim = size - (s64)bytes;
+	u64 low = 0;
 
 	if (w->act == SIM_FULL) {
 		for (u32 i = 0; i < SIM_LANES; i++) {
-			u32 x = a[i] + off;
+			s64 d = (s64)(a[i] + imm - base);
 
-			top = x > top ? x : top;
-			low |= x;
-			apart |= x - (first + i * bytes);
+			bad |= d | (lim - d);
+			low |= (u64)d;
+			at->off[i] = (u32)d;
 		}
-		*ret_run = !apart;
 	} else {
 		for (int i = 0; i < SIM_LANES; i++) {
-			u32 x = (a[i] + off) & w->lanes[i];
+			s64 m = (s32)w->lanes[i];
+			s64 d = (s64)(a[i] + imm - base);
+
+			bad |= (d | (lim - d)) & m;
+			low |= (u64)(d & m);
+			at->off[i] = (u32)d;
+		}
+	}
+	return bad >= 0 && !((low | base) & (bytes - 1));
+}
+
+INLINE int test32(const u32 *a, u32 imm, u64 size, unsigned bytes, const struct sim_warp *w,
+		  struct lanes_at *at)
+{
+	u32 top = 0, low = 0;
+
+	if (w->act == SIM_FULL) {
+		for (u32 i = 0; i < SIM_LANES; i++) {
+			u32 x = a[i] + imm;
 
 			top = x > top ? x : top;
 			low |= x;
+			at->off[i] = x;
 		}
-		*ret_run = 0;
+	} else {
+		for (int i = 0; i < SIM_LANES; i++) {
+			u32 x = (a[i] + imm) & w->lanes[i];
+
+			top = x > top ? x : top;
+			low |= x;
+			at->off[i] = x;
+		}
 	}
 	return (u64)top + bytes <= size && !(low & (bytes - 1));
 }
 
 INLINE int test(enum space s, const struct sim_uop *o, const struct sim_warp *w, unsigned bytes,
-		int *ret_run)
+		struct lanes_at *at)
 {
+	const struct sim_run *run = w->run;
 	const u32 *a32 = SIM_REG(u32, w, o, 1);
 	const u64 *a64 = SIM_REG(u64, w, o, 1);
+	u32 stride = (u32)run->k->local_bytes;
 	const struct sim_hit *h;
-	u64 size = s == S32 || s == S64 ? w->run->shared_bytes : w->run->k->local_bytes;
+	int fits;
 
 	switch (s) {
 	case G:
-		h = &w->run->hit[o->target];
-		return test64(a64, (u64)o->imm, h->base, h->size, bytes, w, ret_run);
+		h = &run->hit[o->target];
+		at->base = (u8 *)(uintptr_t)h->base;
+		return test64(a64, (u64)o->imm, h->base, h->size, bytes, w, at);
 	case S32:
-	case L32:
-		return test32(a32, (u32)o->imm, size, bytes, w, ret_run);
+		at->base = run->shared;
+		return test32(a32, (u32)o->imm, run->shared_bytes, bytes, w, at);
 	case S64:
+		at->base = run->shared;
+		return test64(a64, (u64)o->imm, 0, (s64)run->shared_bytes, bytes, w, at);
+	case L32:
 	case L64:
-		return test64(a64, (u64)o->imm, 0, (s64)size, bytes, w, ret_run);
+		at->base = w->local;
+		fits = s == L32 ? test32(a32, (u32)o->imm, stride, bytes, w, at)
+				: test64(a64, (u64)o->imm, 0, stride, bytes, w, at);
+		for (u32 i = 0; i < SIM_LANES; i++)
+			at->off[i] += i * stride;
+		return fits;
 	default:
 		return 0;
 	}
 }
 
-/* Where a lane's access lands, after a passed test. */
-INLINE u8 *place(enum space s, const struct sim_uop *o, const struct sim_warp *w, int lane)
+/* 32 words, 8 at a time: broadcast, one load, or a gather. */
+INLINE void load_words(u32 *d, const struct lanes_at *at)
 {
-	u64 x = s == S32 || s == L32 ? (u32)(SIM_REG(u32, w, o, 1)[lane] + (u32)o->imm)
-				     : SIM_REG(u64, w, o, 1)[lane] + (u64)o->imm;
+	const __m256i iota = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
 
-	switch (s) {
-	case S32:
-	case S64:
-		return w->run->shared + x;
-	case L32:
-	case L64:
-		return w->local + (u64)lane * w->run->k->local_bytes + x;
-	default:
-		return (u8 *)(uintptr_t)x;
+	for (int i = 0; i < SIM_LANES; i += 8) {
+		__m256i off = _mm256_load_si256((const __m256i *)(at->off + i));
+		__m256i first = _mm256_set1_epi32((int)at->off[i]);
+		const u8 *p = at->base + at->off[i];
+		__m256i v;
+
+		if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(off, first)) == -1)
+			v = _mm256_set1_epi32(*(const int *)p);
+		else if (_mm256_movemask_epi8(
+				 _mm256_cmpeq_epi32(off, _mm256_add_epi32(first, iota))) == -1)
+			v = _mm256_loadu_si256((const __m256i *)p);
+		else
+			v = _mm256_i32gather_epi32((const int *)at->base, off, 1);
+		_mm256_store_si256((__m256i *)(d + i), v);
 	}
 }
+
+/* 32 quadruples of words: 8 lanes are an 8 x 4 transposition. */
+INLINE void load_quads(u32 *const d[4], const struct lanes_at *at)
+{
+	for (int i = 0; i < SIM_LANES; i += 8) {
+		__m256 r[4], lo0, hi0, lo1, hi1;
+
+		for (int j = 0; j < 4; j++) {
+			__m128 x = _mm_loadu_ps((const float *)(at->base + at->off[i + j]));
+			__m128 y = _mm_loadu_ps((const float *)(at->base + at->off[i + j + 4]));
+
+			r[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(x), y, 1);
+		}
+		lo0 = _mm256_unpacklo_ps(r[0], r[1]);
+		hi0 = _mm256_unpackhi_ps(r[0], r[1]);
+		lo1 = _mm256_unpacklo_ps(r[2], r[3]);
+		hi1 = _mm256_unpackhi_ps(r[2], r[3]);
+		_mm256_store_ps((float *)(d[0] + i), _mm256_shuffle_ps(lo0, lo1, 0x44));
+		_mm256_store_ps((float *)(d[1] + i), _mm256_shuffle_ps(lo0, lo1, 0xee));
+		_mm256_store_ps((float *)(d[2] + i), _mm256_shuffle_ps(hi0, hi1, 0x44));
+		_mm256_store_ps((float *)(d[3] + i), _mm256_shuffle_ps(hi0, hi1, 0xee));
+	}
+}
+
+/* ---- the checked path ---- */
 
 static unsigned slow_space(enum space s, const struct sim_uop *o)
 {
@@ -318,88 +379,97 @@ static u8 *slow_place(enum space s, const struct sim_uop *o, struct sim_warp *w,
 		   SIM_REG(T, w, o, 6)}
 
 #define LOAD_FN(name, s, M, D)                                                                     \
+	static __attribute__((noinline)) void name##_slow(const struct sim_uop *o,                 \
+							  struct sim_warp *w)                      \
+	{                                                                                          \
+		ELEMS(D, d);                                                                       \
+                                                                                                   \
+		FOR_LANES(i, w->act)                                                               \
+		{                                                                                  \
+			const M *p = (const M *)slow_place(s, o, w, (int)i,                        \
+							   o->n * (unsigned)sizeof(M), 0);         \
+                                                                                                   \
+			if (!p)                                                                    \
+				return;                                                            \
+			for (unsigned e = 0; e < o->n; e++)                                        \
+				d[e][i] = (D)p[e];                                                 \
+		}                                                                                  \
+	}                                                                                          \
 	static void name(const struct sim_uop *o, struct sim_warp *w)                              \
 	{                                                                                          \
 		const unsigned n = o->n, bytes = n * (unsigned)sizeof(M);                          \
+		struct lanes_at at;                                                                \
 		ELEMS(D, d);                                                                       \
-		int run;                                                                           \
                                                                                                    \
-		if (!test(s, o, w, bytes, &run)) {                                                 \
-			FOR_LANES(i, w->act)                                                       \
-			{                                                                          \
-				const M *p = (const M *)slow_place(s, o, w, (int)i, bytes, 0);     \
-                                                                                                   \
-				if (!p)                                                            \
-					return;                                                    \
-				for (unsigned e = 0; e < n; e++)                                   \
-					d[e][i] = (D)p[e];                                         \
-			}                                                                          \
+		if (!test(s, o, w, bytes, &at)) {                                                  \
+			name##_slow(o, w);                                                         \
 			return;                                                                    \
 		}                                                                                  \
 		if (s == G)                                                                        \
 			w->run->counts.load_bytes += (u64)bytes * (u32)__builtin_popcount(w->act); \
-		if (n == 1 && run && s != L32 && s != L64) {                                       \
-			const M *p = (const M *)place(s, o, w, 0);                                 \
+		if (n == 1 && sizeof(M) == 4 && w->act == SIM_FULL) {                              \
+			load_words((u32 *)d[0], &at);                                              \
+		} else if (n == 1 && is_run(&at, w, bytes)) {                                      \
+			const M *p = (const M *)(at.base + at.off[0]);                             \
 			D *d0 = d[0];                                                              \
                                                                                                    \
 			_Pragma("GCC ivdep") for (int i = 0; i < SIM_LANES; i++) d0[i] = (D)p[i];  \
-		} else if (n == 1 && w->act == SIM_FULL) {                                         \
+		} else if (n == 1) {                                                               \
+			const u8 *base = at.base;                                                  \
 			D *d0 = d[0];                                                              \
                                                                                                    \
-			for (int i = 0; i < SIM_LANES; i++)                                        \
-				d0[i] = (D) * (const M *)place(s, o, w, i);                        \
-		} else if (n == 4 && w->act == SIM_FULL) {                                         \
-			for (int i = 0; i < SIM_LANES; i++) {                                      \
-				const M *p = (const M *)place(s, o, w, i);                         \
-				D x = (D)p[0], y = (D)p[1], z = (D)p[2], v = (D)p[3];              \
-                                                                                                   \
-				d[0][i] = x, d[1][i] = y, d[2][i] = z, d[3][i] = v;                \
-			}                                                                          \
+			FOR_LANES(i, w->act) d0[i] = (D) * (const M *)(base + at.off[i]);          \
+		} else if (n == 4 && sizeof(M) == 4 && w->act == SIM_FULL) {                       \
+			load_quads((u32 *const *)d, &at);                                          \
 		} else {                                                                           \
 			FOR_LANES(i, w->act)                                                       \
 			{                                                                          \
-				const M *p = (const M *)place(s, o, w, (int)i);                    \
-				D v[4];                                                            \
+				const M *p = (const M *)(at.base + at.off[i]);                     \
                                                                                                    \
 				for (unsigned e = 0; e < n; e++)                                   \
-					v[e] = (D)p[e];                                            \
-				for (unsigned e = 0; e < n; e++)                                   \
-					d[e][i] = v[e];                                            \
+					d[e][i] = (D)p[e];                                         \
 			}                                                                          \
 		}                                                                                  \
 	}
 
 #define STORE_FN(name, s, M, D)                                                                    \
+	static __attribute__((noinline)) void name##_slow(const struct sim_uop *o,                 \
+							  struct sim_warp *w)                      \
+	{                                                                                          \
+		ELEMS(const D, d);                                                                 \
+                                                                                                   \
+		FOR_LANES(i, w->act)                                                               \
+		{                                                                                  \
+			M *p = (M *)slow_place(s, o, w, (int)i, o->n * (unsigned)sizeof(M), 1);    \
+                                                                                                   \
+			if (!p)                                                                    \
+				return;                                                            \
+			for (unsigned e = 0; e < o->n; e++)                                        \
+				p[e] = (M)d[e][i];                                                 \
+		}                                                                                  \
+	}                                                                                          \
 	static void name(const struct sim_uop *o, struct sim_warp *w)                              \
 	{                                                                                          \
 		const unsigned n = o->n, bytes = n * (unsigned)sizeof(M);                          \
+		struct lanes_at at;                                                                \
 		ELEMS(const D, d);                                                                 \
-		int run;                                                                           \
                                                                                                    \
-		if (!test(s, o, w, bytes, &run)) {                                                 \
-			FOR_LANES(i, w->act)                                                       \
-			{                                                                          \
-				M *p = (M *)slow_place(s, o, w, (int)i, bytes, 1);                 \
-                                                                                                   \
-				if (!p)                                                            \
-					return;                                                    \
-				for (unsigned e = 0; e < n; e++)                                   \
-					p[e] = (M)d[e][i];                                         \
-			}                                                                          \
+		if (!test(s, o, w, bytes, &at)) {                                                  \
+			name##_slow(o, w);                                                         \
 			return;                                                                    \
 		}                                                                                  \
 		if (s == G)                                                                        \
 			w->run->counts.store_bytes +=                                              \
 				(u64)bytes * (u32)__builtin_popcount(w->act);                      \
-		if (n == 1 && run && s != L32 && s != L64) {                                       \
-			M *p = (M *)place(s, o, w, 0);                                             \
+		if (n == 1 && is_run(&at, w, bytes)) {                                             \
+			M *p = (M *)(at.base + at.off[0]);                                         \
 			const D *d0 = d[0];                                                        \
                                                                                                    \
 			_Pragma("GCC ivdep") for (int i = 0; i < SIM_LANES; i++) p[i] = (M)d0[i];  \
 		} else {                                                                           \
 			FOR_LANES(i, w->act)                                                       \
 			{                                                                          \
-				M *p = (M *)place(s, o, w, (int)i);                                \
+				M *p = (M *)(at.base + at.off[i]);                                 \
                                                                                                    \
 				for (unsigned e = 0; e < n; e++)                                   \
 					p[e] = (M)d[e][i];                                         \

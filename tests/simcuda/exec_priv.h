@@ -137,6 +137,7 @@ struct sim_run {
 	struct sim_counts counts;
 	struct sim_fault fault;
 	uint32_t arrived[SIM_MAX_BARRIER]; /* by bar.arrive, threads */
+	uint32_t barriers;		   /* at which somebody waits, as bits */
 	uint64_t cta;			   /* linear index of the first CTA in the vector */
 	uint32_t slice;			   /* backward jumps until the warp must yield */
 };
@@ -186,11 +187,12 @@ struct sim_module {
 /* Special registers: name, bytes a lane, known before the CTA starts (1) or per CTA (0). */
 #define SIM_SREGS(S)                                                                               \
 	S(TID_X, "%tid.x", 1)                                                                      \
-	S(TID_Y, "%tid.y", 1) S(TID_Z, "%tid.z", 1) S(NTID_X, "%ntid.x", 1) S(                     \
-		NTID_Y, "%ntid.y", 1) S(NTID_Z, "%ntid.z", 1) S(CTAID_X, "%ctaid.x", 0)            \
-		S(CTAID_Y, "%ctaid.y", 0) S(CTAID_Z, "%ctaid.z", 0) S(NCTAID_X, "%nctaid.x", 1) S( \
-			NCTAID_Y, "%nctaid.y", 1) S(NCTAID_Z, "%nctaid.z", 1)                      \
-			S(LANEID, "%laneid", 1) S(WARPID, "%warpid", 1) S(NWARPID, "%nwarpid", 1)  \
+	S(TID_Y, "%tid.y", 1)                                                                      \
+	S(TID_Z, "%tid.z", 1) S(NTID_X, "%ntid.x", 1) S(NTID_Y, "%ntid.y", 1) S(                   \
+		NTID_Z, "%ntid.z", 1) S(CTAID_X, "%ctaid.x", 0) S(CTAID_Y, "%ctaid.y", 0)          \
+		S(CTAID_Z, "%ctaid.z", 0) S(NCTAID_X, "%nctaid.x", 1) S(NCTAID_Y, "%nctaid.y", 1)  \
+			S(NCTAID_Z, "%nctaid.z", 1) S(LANEID, "%laneid", 1) S(                     \
+				WARPID, "%warpid", 1) S(NWARPID, "%nwarpid", 1)                    \
 				S(SMID, "%smid", 1) S(NSMID, "%nsmid", 1) S(LT, "%lanemask_lt", 1) \
 					S(LE, "%lanemask_le", 1) S(EQ, "%lanemask_eq", 1)          \
 						S(GE, "%lanemask_ge", 1) S(GT, "%lanemask_gt", 1)  \
@@ -220,8 +222,7 @@ struct sim_form {
 
 #define SIM_FORM_TABLES(T)                                                                         \
 	T(int)                                                                                     \
-	T(bits) T(carry) T(cmp) T(float) T(cvt) T(half) T(mov) T(mem) T(atom) T(warp) T(flow)      \
-		T(mma)
+	T(bits) T(carry) T(cmp) T(float) T(cvt) T(half) T(mov) T(mem) T(atom) T(warp) T(flow) T(mma)
 
 #define T(name)                                                                                    \
 	extern const struct sim_form sim_forms_##name[];                                           \
