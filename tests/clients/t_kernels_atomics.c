@@ -145,7 +145,7 @@ static void test_digest_stride(void)
 	CUdeviceptr dx, dout = k_out(sizeof(got));
 
 	for (i = 0; i < (int)sizeof(x); i++)
-		x[i] = (unsigned char)(i * i >> 5);
+		x[i] = (unsigned char)((unsigned)i * (unsigned)i >> 5);
 	for (i = 0; i < CHUNKS; i++)
 		want[i] = digest(x + i * 4096, 4096);
 	dx = k_in(x, sizeof(x));
