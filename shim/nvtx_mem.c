@@ -11,6 +11,7 @@
 #include "shim/marker.h"
 
 #include <nvtx3/nvToolsExtMem.h>
+#include <nvtx3/nvToolsExtPayload.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -230,5 +231,9 @@ int NVTX_API InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t *info)
 		if (ours[i])
 			slots[i] = ours[i];
 	}
-	return mine || chained;
+	/*
+	 * Of the payload extension we take nothing, but are attached to it: without a tool there, its
+	 * nvtxDomainIsEnabled says no, and NVIDIA's Python package then emits no ranges at all.
+	 */
+	return mine || chained || (info && info->moduleId == NVTX_EXT_PAYLOAD_MODULEID);
 }
