@@ -44,6 +44,7 @@ objs = $(patsubst %.c,$(O)/obj/%.o,$(1))
 TRACKER_SRC := $(wildcard tracker/*.c)
 SHIM_SRC := $(wildcard shim/*.c) $(wildcard cupti/*.c)
 PLANNER_SRC := $(wildcard planner/*.c)
+CTL_SRC := $(filter planner/replayctl.c planner/cmd_%.c,$(PLANNER_SRC))
 SIM_SRC := $(wildcard tests/simcuda/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c)
 SIMTEST_SRC := $(wildcard tests/simunit/*.c)
@@ -113,7 +114,11 @@ $(SHIM): $(call objs,$(SHIM_SRC)) $(O)/libtracker.a $(wildcard shim/*.map) | $(P
 		$(patsubst %,-Wl$(comma)--version-script=%,$(wildcard shim/*.map)) -o $@ \
 		$(call objs,$(SHIM_SRC)) $(O)/libtracker.a -ldl -lpthread
 
-$(CTL): $(call objs,$(PLANNER_SRC)) $(O)/libtracker.a
+$(O)/libplanner.a: $(call objs,$(filter-out $(CTL_SRC),$(PLANNER_SRC)))
+	$(call msg,AR,$@)
+	$(Q)rm -f $@; ar rcs $@ $^
+
+$(CTL): $(call objs,$(CTL_SRC)) $(O)/libplanner.a $(O)/libtracker.a
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(SAN) -o $@ $^ -ljansson -lm
 
@@ -125,11 +130,11 @@ $(SIM): $(call objs,$(SIM_SRC)) $(O)/libtracker.a $(wildcard tests/simcuda/*.map
 		$(call objs,$(SIM_SRC)) $(O)/libtracker.a -lm -lpthread -lzstd -llz4
 	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so
 
-# tests/unit: the tracker alone. tests/simunit: the simulated device's insides, linked statically.
-$(UNITS): $(O)/tests/%.t: $(O)/obj/tests/unit/%.o $(O)/libtracker.a
+# tests/unit: tracker and planner, no device. tests/simunit: the simulated device's insides, linked statically.
+$(UNITS): $(O)/tests/%.t: $(O)/obj/tests/unit/%.o $(O)/libplanner.a $(O)/libtracker.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN) -o $@ $^ -lm -lpthread
+	$(Q)$(CC) $(CFLAGS) $(SAN) -o $@ $^ -Wl,--as-needed -ljansson -lm -lpthread
 
 $(SIMTESTS): $(O)/tests/%.t: $(O)/obj/tests/simunit/%.o $(O)/libsim.a $(O)/libtracker.a
 	$(call msg,LINK,$@)
@@ -146,10 +151,10 @@ $(CLIENTS): $(O)/clients/%: $(O)/obj/tests/clients/%.o $(SIM)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(SAN) -o $@ $< -L$(O)/simcuda -lcuda -lm -ldl -lpthread
 
-$(BENCHES): $(O)/bench/%: $(O)/obj/tests/bench/%.o $(O)/libsim.a $(O)/libtracker.a
+$(BENCHES): $(O)/bench/%: $(O)/obj/tests/bench/%.o $(O)/libsim.a $(O)/libplanner.a $(O)/libtracker.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN) -o $@ $^ -lm -ldl -lpthread -lzstd -llz4
+	$(Q)$(CC) $(CFLAGS) $(SAN) -o $@ $^ -Wl,--as-needed -ljansson -lm -ldl -lpthread -lzstd -llz4
 
 # Fuzz targets: the code under test is compiled with them, for the coverage to guide the fuzzer. cmd_*.c holds the
 # commands, main included, and is left out.
@@ -157,7 +162,7 @@ FUZZ_CC := clang
 FUZZ_SECONDS ?= 30
 FUZZ_FLAGS := -std=gnu11 -D_GNU_SOURCE -DRS_VERSION='"$(VERSION)"' -fno-strict-aliasing -I. -O1 -g -MMD -MP \
 	-fsanitize=fuzzer-no-link,address,undefined
-FUZZ_LIB := $(TRACKER_SRC) $(filter-out planner/replayctl.c planner/cmd_%.c,$(PLANNER_SRC))
+FUZZ_LIB := $(TRACKER_SRC) $(filter-out $(CTL_SRC),$(PLANNER_SRC))
 
 $(O)/fuzz/obj/%.o: %.c | $(O)/.deps-build $(O)/.deps-fuzz
 	$(call msg,FUZZ CC,$<)

@@ -100,6 +100,7 @@ void rs_page_finding(const struct rs_page *p, const struct rs_run_finding *f)
 	static const enum rs_tint tints[] = {RS_TINT_GREEN, RS_TINT_YELLOW, RS_TINT_RED};
 	static const char *const marks[] = {"[N]", "[W]", "[E]"};
 	const struct rs_finding_info *info = rs_code_find(f->code);
+	const char *detail = rs_page_str(f->first, "text");
 	struct rs_fmt n;
 
 	rs_page_tinted(p, tints[f->severity], marks[f->severity]);
@@ -114,9 +115,9 @@ void rs_page_finding(const struct rs_page *p, const struct rs_run_finding *f)
 		fprintf(p->out, "steps %" PRIu64 " to %" PRIu64 "\n", f->first_step, f->last_step);
 	state_line(p, json_object_get(f->first, "state"));
 	writer_line(p, json_object_get(f->first, "writer"));
-	if (*rs_page_str(f->first, "text")) {
+	if (*detail && (!info || strcmp(detail, info->title))) {
 		fputs("      detail    ", p->out);
-		rs_fmt_text(p->out, rs_page_str(f->first, "text"));
+		rs_fmt_text(p->out, detail);
 		putc('\n', p->out);
 	}
 	if (info)
