@@ -129,6 +129,16 @@ static void batches(void)
 	CUdeviceptr dsts[] = {b, b + 100, b + 200}, srcs[] = {a, (CUdeviceptr)src, a + 50};
 	size_t sizes[] = {10, 20, 30}, idx[] = {0};
 	CUmemcpyAttributes attr = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+	CUDA_MEMCPY3D_BATCH_OP boxes[2] = {
+		{.src = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr = {a, 50, 4}},
+		 .dst = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr = {b + 1000, 40, 5}},
+		 .extent = {20, 3, 2},
+		 .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
+		{.src = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr = {(CUdeviceptr)src}},
+		 .dst = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr = {b + 3000}},
+		 .extent = {10, 1, 1},
+		 .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_ANY},
+	};
 	CUstream s;
 
 	fresh();
@@ -141,6 +151,16 @@ static void batches(void)
 	same("all of it was copied");
 	is_cu(cuMemcpyBatchAsync(dsts, srcs, sizes, 3, &attr, idx, 1, NULL),
 	      CUDA_ERROR_INVALID_VALUE, "not on the default stream");
+	sizes[2] = BYTES;
+	is_cu(cuMemcpyBatchAsync(dsts, srcs, sizes, 3, &attr, idx, 1, s), CUDA_ERROR_INVALID_VALUE,
+	      "one copy of a batch does not fit");
+	is_cu(cuMemcpy3DBatchAsync(2, boxes, 0, s), CUDA_SUCCESS, "a batch of boxes");
+	must(cuStreamSynchronize(s));
+	for (unsigned z = 0; z < 2; z++)
+		for (unsigned y = 0; y < 3; y++)
+			memcpy(want + 1000 + (z * 5 + y) * 40, src + (z * 4 + y) * 50, 20);
+	memcpy(want + 3000, src, 10);
+	same("no copy of the bad batch, both boxes");
 	must(cuStreamDestroy(s));
 }
 

@@ -290,6 +290,60 @@ static void capture_rules(void)
 	must(cuEventDestroy(e));
 }
 
+static void update(void)
+{
+	unsigned n = N;
+	void *inc[] = {&a, &n}, *other[] = {&b, &n};
+	CUDA_KERNEL_NODE_PARAMS p = kernel(f_inc, inc), q = kernel(f_inc, other);
+	CUgraphExecUpdateResultInfo info;
+	CUgraph g, same, different;
+	CUgraphNode node, first;
+	CUgraphExec exec;
+
+	must(cuMemsetD32(a, 1, N));
+	must(cuMemsetD32(b, 1, N));
+	must(cuGraphCreate(&g, 0));
+	must(cuGraphCreate(&same, 0));
+	must(cuGraphCreate(&different, 0));
+	must(cuGraphAddKernelNode(&first, g, NULL, 0, &p));
+	must(cuGraphAddKernelNode(&node, g, &first, 1, &p));
+	must(cuGraphAddKernelNode(&first, same, NULL, 0, &q));
+	must(cuGraphAddKernelNode(&node, same, &first, 1, &q));
+	must(cuGraphAddKernelNode(&first, different, NULL, 0, &q));
+	must(cuGraphAddEmptyNode(&node, different, &first, 1));
+	must(cuGraphInstantiate(&exec, g, 0));
+	is_cu(cuGraphExecUpdate(exec, different, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+	      "update with a graph of another shape");
+	ok(info.result == CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED && info.errorNode == node,
+	   "which says why and where");
+	must(cuGraphLaunch(exec, NULL));
+	ok(value(a) == 3 && value(b) == 1, "and changes nothing");
+	is_cu(cuGraphExecUpdate(exec, same, &info), CUDA_SUCCESS, "update with the same shape");
+	must(cuGraphLaunch(exec, NULL));
+	ok(value(a) == 3 && value(b) == 3, "takes the new parameters");
+	must(cuGraphExecDestroy(exec));
+	must(cuGraphDestroy(g));
+	must(cuGraphDestroy(same));
+	must(cuGraphDestroy(different));
+}
+
+static void user_objects(void)
+{
+	unsigned gone = 0;
+	CUuserObject o;
+	CUgraphExec exec;
+	CUgraph g;
+
+	must(cuGraphCreate(&g, 0));
+	must(cuUserObjectCreate(&o, &gone, host_add, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	must(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
+	must(cuGraphInstantiate(&exec, g, 0));
+	must(cuGraphDestroy(g));
+	is_u64(gone, 0, "a user object lives while an executable graph holds it");
+	must(cuGraphExecDestroy(exec));
+	is_u64(gone, 100, "and is destroyed with the last one");
+}
+
 int main(void)
 {
 	CUcontext ctx = drv_context();
@@ -306,6 +360,8 @@ int main(void)
 	branches();
 	capture();
 	capture_rules();
+	update();
+	user_objects();
 	must(cuCtxDestroy(ctx));
 	return tap_done();
 }

@@ -232,6 +232,28 @@ SIM_API(cuCtxDestroy_v2, SIM_INIT, P(CUcontext ctx), P(ctx))
 	return CUDA_SUCCESS;
 }
 
+SIM_API(cuCtxAttach, SIM_CTX, P(CUcontext *ret, unsigned flags), P(ret, flags))
+{
+	if (!ret || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	call->ctx->attached++;
+	*ret = call->ctx;
+	return CUDA_SUCCESS;
+}
+
+SIM_API(cuCtxDetach, SIM_INIT, P(CUcontext ctx), P(ctx))
+{
+	if (!sim_handle_is(ctx, SIM_H_CTX) || ctx != call->ctx || ctx->is_primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (ctx->attached) {
+		ctx->attached--;
+		return CUDA_SUCCESS;
+	}
+	context_free(ctx);
+	stack.depth--;
+	return CUDA_SUCCESS;
+}
+
 SIM_API(cuCtxPushCurrent_v2, SIM_INIT, P(CUcontext ctx), P(ctx))
 {
 	return sim_handle_is(ctx, SIM_H_CTX) ? push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
@@ -364,6 +386,22 @@ SIM_API(cuCtxSetCacheConfig, SIM_CTX, P(CUfunc_cache config), P(config))
 {
 	return (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE
 							     : CUDA_SUCCESS;
+}
+
+/* Banks do not exist here; the size is fixed as on every device since compute capability 5. */
+SIM_API(cuCtxGetSharedMemConfig, SIM_CTX, P(CUsharedconfig *config), P(config))
+{
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+	return CUDA_SUCCESS;
+}
+
+SIM_API(cuCtxSetSharedMemConfig, SIM_CTX, P(CUsharedconfig config), P(config))
+{
+	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : CUDA_SUCCESS;
 }
 
 CUresult cuCtxSynchronize(void)

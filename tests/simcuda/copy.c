@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies: one-dimensional, strided, peer and batched, in the plain and per-thread twins.
+ * Copies: one-dimensional, strided, peer, in the plain and per-thread twins.
  *
  * What a copy does to the host follows "API synchronization behavior" of the driver manual:
  *   from pageable memory   the bytes are taken during the call; a synchronous copy first waits for its
@@ -71,7 +71,7 @@ static int stage(struct sim_copy *c)
 	return 0;
 }
 
-static CUresult submit(CUstream s, struct sim_copy *c, bool async)
+CUresult sim_copy_submit(CUstream s, struct sim_copy *c, bool async)
 {
 	struct sim_work w = {.kind = SIM_WORK_COPY, .copy = *c};
 	enum sim_mem_kind d = sim_mem_kind(c->dst), from = sim_mem_kind(c->src);
@@ -110,7 +110,7 @@ static CUresult copy1d(struct sim_call *call, uint64_t dst, enum side dside, uin
 
 	if (!r)
 		r = check(&c, dside == OURS, sside == OURS);
-	return r ? r : submit(s, &c, async);
+	return r ? r : sim_copy_submit(s, &c, async);
 }
 
 SIM_TWINS(cuMemcpy, _ptds, SIM_CTX, P(CUdeviceptr dst, CUdeviceptr src, size_t n), P(dst, src, n))
@@ -227,7 +227,7 @@ static CUresult copy3d(struct sim_call *call, const CUDA_MEMCPY3D *p, CUstream h
 
 	if (!r)
 		r = sim_copy_prepare(p, &c);
-	return r ? r : submit(s, &c, async);
+	return r ? r : sim_copy_submit(s, &c, async);
 }
 
 static CUresult copy2d(struct sim_call *call, const CUDA_MEMCPY2D *p, CUstream h, bool async)
@@ -322,62 +322,4 @@ SIM_TWINS(cuMemcpy3DPeer, _ptds, SIM_CTX, P(const CUDA_MEMCPY3D_PEER *p), P(p))
 SIM_TWINS(cuMemcpy3DPeerAsync, _ptsz, SIM_CTX, P(const CUDA_MEMCPY3D_PEER *p, CUstream h), P(p, h))
 {
 	return copy3d_peer(call, p, h, true);
-}
-
-/* ---- batches: every copy is checked before the first is queued ---- */
-
-static CUresult batch(struct sim_call *call, CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
-		      size_t count, CUmemcpyAttributes *attrs, size_t *idx, size_t nattrs,
-		      size_t *fail, CUstream h)
-{
-	CUstream s;
-	CUresult r = sim_stream_get(call, h, &s);
-
-	if (fail)
-		*fail = SIZE_MAX;
-	if (r)
-		return r;
-	if (!dsts || !srcs || !sizes || !count || !attrs || !idx || !nattrs || nattrs > count ||
-	    idx[0])
-		return CUDA_ERROR_INVALID_VALUE;
-	/* The default streams are not allowed here, and a batch is never part of a capture. */
-	if (!h || h == CU_STREAM_LEGACY || h == CU_STREAM_PER_THREAD)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (s->cap)
-		return sim_capture_break(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	for (size_t i = 0; i < nattrs; i++)
-		if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
-		    attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY ||
-		    (i && idx[i] <= idx[i - 1]) || idx[i] >= count)
-			return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++) {
-		struct sim_copy c = {
-			.dst = dsts[i], .src = srcs[i], .width = sizes[i], .height = 1, .depth = 1};
-
-		r = sizes[i] ? check(&c, false, false) : CUDA_ERROR_INVALID_VALUE;
-		if (r) {
-			if (fail)
-				*fail = i;
-			return r;
-		}
-	}
-	for (size_t i = 0; i < count && !r; i++)
-		r = copy1d(call, dsts[i], ANY, srcs[i], ANY, sizes[i], h, true);
-	return r;
-}
-
-SIM_TWINS(cuMemcpyBatchAsync, _ptsz, SIM_CTX,
-	  P(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-	    CUmemcpyAttributes *attrs, size_t *idx, size_t nattrs, size_t *fail, CUstream h),
-	  P(dsts, srcs, sizes, count, attrs, idx, nattrs, fail, h))
-{
-	return batch(call, dsts, srcs, sizes, count, attrs, idx, nattrs, fail, h);
-}
-
-SIM_TWINS(cuMemcpyBatchAsync_v2, _ptsz, SIM_CTX,
-	  P(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-	    CUmemcpyAttributes *attrs, size_t *idx, size_t nattrs, CUstream h),
-	  P(dsts, srcs, sizes, count, attrs, idx, nattrs, h))
-{
-	return batch(call, dsts, srcs, sizes, count, attrs, idx, nattrs, NULL, h);
 }

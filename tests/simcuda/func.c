@@ -100,6 +100,16 @@ SIM_API(cuFuncSetCacheConfig, SIM_CTX, P(CUfunction f, CUfunc_cache config), P(f
 							       : CUDA_SUCCESS;
 }
 
+SIM_API(cuFuncSetSharedMemConfig, SIM_CTX, P(CUfunction f, CUsharedconfig config), P(f, config))
+{
+	CUresult r = get(call, f, &f);
+
+	return r ? r
+	       : (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : CUDA_SUCCESS;
+}
+
 SIM_API(cuFuncGetModule, SIM_CTX, P(CUmodule *ret, CUfunction f), P(ret, f))
 {
 	CUresult r = ret ? get(call, f, &f) : CUDA_ERROR_INVALID_VALUE;

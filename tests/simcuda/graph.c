@@ -43,9 +43,10 @@ static void node_free(CUgraphNode n)
 
 void sim_graph_free(CUgraph g)
 {
+	sim_handle_del(g); /* first: destructors run without the lock */
 	while (g->first)
 		node_free(g->first);
-	sim_handle_del(g);
+	sim_userobj_release_all(g);
 	free(g);
 }
 
@@ -132,6 +133,7 @@ int sim_graph_clone(CUgraph src, CUgraph *ret)
 		for (size_t d = 0; d < n->ndeps && !bad; d++)
 			bad = sim_graph_depend(map[n->index], map[n->deps[d]->index]);
 	free(map);
+	bad = bad || sim_userobj_copy(g, src);
 	if (bad) {
 		if (g)
 			sim_graph_free(g);

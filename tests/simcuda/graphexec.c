@@ -13,6 +13,7 @@
 
 static void exec_free(CUgraphExec e)
 {
+	sim_handle_del(e);
 	for (size_t i = 0; i < e->n; i++) {
 		sim_work_clear(&e->nodes[i].work);
 		free(e->nodes[i].deps);
@@ -21,7 +22,8 @@ static void exec_free(CUgraphExec e)
 	}
 	if (e->last)
 		sim_op_unref(e->last);
-	sim_handle_del(e);
+	if (e->users)
+		sim_graph_free(e->users);
 	free(e->nodes);
 	free(e);
 }
@@ -88,6 +90,11 @@ static CUresult instantiate(CUcontext ctx, CUgraph g, CUgraphExec *ret)
 	for (size_t i = 0; !r && i < g->nnodes; i++) {
 		e->n = i + 1;
 		r = fill_node(e, &e->nodes[i], order[i]);
+	}
+	if (!r && g->nusers) {
+		e->users = sim_graph_new();
+		if (!e->users || sim_userobj_copy(e->users, g))
+			r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (!r && sim_handle_add(e, SIM_H_EXEC))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -216,6 +223,82 @@ SIM_API(cuGraphExecChildGraphNodeSetParams, SIM_CTX, P(CUgraphExec e, CUgraphNod
 	exec_free(x->child);
 	x->child = fresh;
 	return CUDA_SUCCESS;
+}
+
+/* ---- whole-graph update: same shape, other parameters ---- */
+
+/* Put the works of the sorted nodes into e. The shape is compared first, so a refused update changes nothing. */
+static CUgraphExecUpdateResult update(CUgraphExec e, CUgraphNode *order, CUgraphNode *ret_bad)
+{
+	struct sim_work *works = calloc(e->n + 1, sizeof(*works));
+	CUgraphExecUpdateResult r =
+		works ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR;
+	size_t made = 0;
+
+	for (size_t i = 0; i < e->n && !r; i++) {
+		const struct sim_exec_node *x = &e->nodes[i];
+
+		*ret_bad = order[i];
+		if (x->type != order[i]->type)
+			r = CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+		else if (x->ndeps != order[i]->ndeps)
+			r = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+		else if (x->child)
+			r = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+		for (size_t d = 0; d < x->ndeps && !r; d++)
+			if (x->deps[d] != order[i]->deps[d]->index)
+				r = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+		if (!r && sim_work_clone(&works[i], &order[i]->work))
+			r = CU_GRAPH_EXEC_UPDATE_ERROR;
+		made = i + !r;
+	}
+	for (size_t i = 0; i < made; i++) {
+		if (!r) {
+			sim_work_clear(&e->nodes[i].work);
+			e->nodes[i].work = works[i];
+			e->nodes[i].origin = order[i];
+		} else {
+			sim_work_clear(&works[i]);
+		}
+	}
+	free(works);
+	if (!r)
+		*ret_bad = NULL;
+	return r;
+}
+
+static CUresult exec_update(CUgraphExec e, CUgraph g, CUgraphNode *ret_bad,
+			    CUgraphExecUpdateResult *ret)
+{
+	CUgraphNode *order;
+
+	if (!sim_handle_is(e, SIM_H_EXEC) || !sim_handle_is(g, SIM_H_GRAPH))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_bad = NULL;
+	*ret = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+	order = calloc(g->nnodes + 1, sizeof(*order));
+	if (!order)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (g->nnodes == e->n && sort(g, order))
+		*ret = update(e, order, ret_bad);
+	free(order);
+	return *ret ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_SUCCESS;
+}
+
+SIM_API(cuGraphExecUpdate, SIM_INIT,
+	P(CUgraphExec e, CUgraph g, CUgraphNode *ret_bad, CUgraphExecUpdateResult *ret),
+	P(e, g, ret_bad, ret))
+{
+	return ret && ret_bad ? exec_update(e, g, ret_bad, ret) : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_API(cuGraphExecUpdate_v2, SIM_INIT,
+	P(CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *ret), P(e, g, ret))
+{
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret->errorFromNode = NULL;
+	return exec_update(e, g, &ret->errorNode, &ret->result);
 }
 
 /* ---- launching ---- */

@@ -288,6 +288,15 @@ SIM_API(cuLibraryGetManaged, SIM_INIT,
 	return sim_handle_is(lib, SIM_H_LIB) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* Function pointers of device code are not addresses of the host: none is unified. */
+SIM_API(cuLibraryGetUnifiedFunction, SIM_INIT, P(void **ret, CUlibrary lib, const char *name),
+	P(ret, lib, name))
+{
+	if (!ret || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	return sim_handle_is(lib, SIM_H_LIB) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+}
+
 SIM_API(cuKernelGetFunction, SIM_CTX, P(CUfunction *ret, CUkernel k), P(ret, k))
 {
 	CUkernel same;

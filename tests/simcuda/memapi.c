@@ -123,8 +123,7 @@ SIM_API(cuMemFreeHost, SIM_CTX | SIM_UNSAFE, P(void *p), P(p))
 	return r;
 }
 
-SIM_API(cuMemHostRegister_v2, SIM_CTX | SIM_UNSAFE, P(void *p, size_t size, unsigned flags),
-	P(p, size, flags))
+static CUresult host_register(struct sim_call *call, void *p, size_t size, unsigned flags)
 {
 	struct sim_alloc *a;
 
@@ -139,6 +138,18 @@ SIM_API(cuMemHostRegister_v2, SIM_CTX | SIM_UNSAFE, P(void *p, size_t size, unsi
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	sim_mem_show(a);
 	return CUDA_SUCCESS;
+}
+
+SIM_API(cuMemHostRegister, SIM_CTX | SIM_UNSAFE, P(void *p, size_t size, unsigned flags),
+	P(p, size, flags))
+{
+	return host_register(call, p, size, flags);
+}
+
+SIM_API(cuMemHostRegister_v2, SIM_CTX | SIM_UNSAFE, P(void *p, size_t size, unsigned flags),
+	P(p, size, flags))
+{
+	return host_register(call, p, size, flags);
 }
 
 SIM_API(cuMemHostUnregister, SIM_CTX | SIM_UNSAFE, P(void *p), P(p))

@@ -442,3 +442,52 @@ SIM_API(cuDeviceSetMemPool, SIM_INIT, P(CUdevice dev, CUmemoryPool p), P(dev, p)
 	current_pool[dev] = p;
 	return CUDA_SUCCESS;
 }
+
+/* The same by location and type: memory of a device is what there is. */
+static CUresult locate(const CUmemLocation *where, CUmemAllocationType type, CUdevice *ret)
+{
+	if (!where || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (where->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*ret = where->id;
+	return bad_device(where->id) ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+SIM_API(cuMemGetDefaultMemPool, SIM_INIT,
+	P(CUmemoryPool *ret, CUmemLocation *where, CUmemAllocationType type), P(ret, where, type))
+{
+	CUdevice dev;
+	CUresult r = ret ? locate(where, type, &dev) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	*ret = sim_pool_default(dev);
+	return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API(cuMemGetMemPool, SIM_INIT,
+	P(CUmemoryPool *ret, CUmemLocation *where, CUmemAllocationType type), P(ret, where, type))
+{
+	CUdevice dev;
+	CUresult r = ret ? locate(where, type, &dev) : CUDA_ERROR_INVALID_VALUE;
+
+	if (r)
+		return r;
+	*ret = pool_of_device(dev);
+	return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API(cuMemSetMemPool, SIM_INIT,
+	P(CUmemLocation *where, CUmemAllocationType type, CUmemoryPool p), P(where, type, p))
+{
+	CUdevice dev;
+	CUresult r = locate(where, type, &dev);
+
+	if (r)
+		return r;
+	if (!sim_handle_is(p, SIM_H_POOL) || p->dev_id != dev)
+		return CUDA_ERROR_INVALID_VALUE;
+	current_pool[dev] = p;
+	return CUDA_SUCCESS;
+}

@@ -351,7 +351,7 @@ struct CUctx_st {
 	uint64_t id;
 	int dev_id;
 	unsigned flags, api_version;
-	unsigned primary_refs;
+	unsigned primary_refs, attached;
 	bool is_primary, destroyed;
 	CUresult sticky;
 	uint64_t limits[16];
@@ -373,6 +373,7 @@ void sim_ctx_fail(CUcontext ctx, CUresult r);
 CUresult sim_ctx_sync(CUcontext ctx);
 CUresult sim_ctx_default(int dev, CUcontext *ret); /* the primary context, created if need be */
 
+#define SIM_STREAM_ATTRS 4
 struct sim_capture;
 struct CUstream_st {
 	CUcontext ctx;
@@ -384,6 +385,7 @@ struct CUstream_st {
 	struct sim_capture *cap;
 	CUgraphNode *deps; /* capture: what the next node depends on */
 	size_t ndeps;
+	CUlaunchAttributeValue attr[SIM_STREAM_ATTRS];
 	CUstream next, cap_next;
 };
 
@@ -472,6 +474,7 @@ struct sim_launch_args {
 };
 CUresult sim_launch_prepare(CUcontext ctx, const struct sim_launch_args *a, struct sim_work *ret);
 CUresult sim_copy_prepare(const CUDA_MEMCPY3D *p, struct sim_copy *ret);
+CUresult sim_copy_submit(CUstream s, struct sim_copy *c, bool async);
 CUresult sim_fill_prepare(uint64_t dst, size_t pitch, unsigned elem, unsigned value, size_t width,
 			  size_t height, struct sim_work *ret);
 unsigned sim_occupancy_blocks(const struct sim_kernel *k, unsigned threads, size_t dynamic);
@@ -497,6 +500,11 @@ struct CUgraph_st {
 	size_t nnodes;
 	bool is_child;
 	struct sim_capture *cap;
+	struct sim_user {
+		CUuserObject obj;
+		unsigned count;
+	} * users;
+	size_t nusers;
 };
 
 struct CUgraphExec_st {
@@ -514,11 +522,14 @@ struct CUgraphExec_st {
 		unsigned nsucc;
 		CUgraphExec child;
 	} * nodes;	     /* in a topological order */
+	CUgraph users;	     /* holds the references to user objects */
 	struct sim_op *last; /* launches of one executable graph are in order */
 };
 
 CUgraph sim_graph_new(void);
 void sim_graph_free(CUgraph g);
+void sim_userobj_release_all(CUgraph g);
+int sim_userobj_copy(CUgraph dst, const struct CUgraph_st *src);
 int sim_graph_clone(CUgraph src, CUgraph *ret);
 /* Takes the work. */
 CUresult sim_graph_add(CUgraph g, CUgraphNodeType type, struct sim_work *w, CUcontext ctx,
