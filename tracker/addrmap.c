@@ -117,6 +117,23 @@ static inline struct node *few_node(const struct rs_addrmap *m, const struct few
 	return ref ? node_at(m, ref) : NULL;
 }
 
+/* The same for a leaf, but for chains: the highest base of the nearest unit with a start. */
+static inline struct node *leaf_node(const struct leaf *leaf, uint64_t addr)
+{
+	unsigned w = sub_of(addr);
+	struct sub *sub = load(&leaf->sub[w]);
+	uint64_t bits = sub ? load(&sub->bits) & ~0ull >> (63 - unit_of(addr)) : 0;
+
+	if (!bits) {
+		bits = load(&leaf->starts) & ((1ull << w) - 1);
+		if (!bits)
+			return load(&leaf->carry);
+		sub = load(&leaf->sub[high_bit(bits)]);
+		bits = sub ? load(&sub->bits) : 0;
+	}
+	return bits ? load(&sub->head[high_bit(bits)]) : NULL;
+}
+
 /* The granule's entry; 0 is certain. */
 static inline uintptr_t entry_at(const struct rs_addrmap *m, uint64_t addr)
 {
@@ -143,7 +160,7 @@ static enum look look(const struct rs_addrmap *m, uint64_t addr, struct hit *ret
 	return n && look_chain(m, n, addr, ret) == LOOK_FOUND ? LOOK_FOUND : LOOK_UNSURE;
 }
 
-/* All that rs_addrmap_find does not do at once: leaves, and certainty that nothing is there. */
+/* What rs_addrmap_find does not do at once: chains, and certainty that nothing is there. */
 __attribute__((noinline)) static void *find_slow(const struct rs_addrmap *m, uint64_t addr,
 						 uint64_t *ret_base, uint64_t *ret_bytes)
 {
@@ -178,12 +195,11 @@ void *rs_addrmap_find(const struct rs_addrmap *m, uint64_t addr, uint64_t *ret_b
 	if (!e)
 		return NULL;
 	if (e & ENTRY_LEAF)
-		return find_slow(m, addr, ret_base, ret_bytes);
-	if (e & ENTRY_FEW) {
+		n = leaf_node(entry_leaf(e), addr);
+	else if (e & ENTRY_FEW)
 		n = few_node(m, entry_few(e), addr);
-		if (!n)
-			return find_slow(m, addr, ret_base, ret_bytes);
-	}
+	if (__builtin_expect(!n, 0))
+		return find_slow(m, addr, ret_base, ret_bytes);
 	seq = load(&n->seq);
 	base = load(&n->base);
 	end = load(&n->end);
@@ -236,12 +252,12 @@ int rs_addrmap_insert(struct rs_addrmap *m, uint64_t base, uint64_t bytes, void 
 {
 	uint64_t end = base + bytes, g = base >> GRANULE_BITS, last = (end - 1) >> GRANULE_BITS, at;
 	struct node *n;
+	struct hit hit;
 	int ret;
 
 	if (!bytes || end < base || end > 1ull << ADDR_BITS || !value)
 		return -EINVAL;
-	if (rs_addrmap_find(m, base, NULL, NULL) ||
-	    (rs_addrmap_next(m, base, &at, NULL) && at < end))
+	if (look(m, base, &hit) == LOOK_FOUND || (rs_addrmap_next(m, base, &at, NULL) && at < end))
 		return -EEXIST;
 	ret = rs_addrmap_reserve(m, base, end);
 	if (ret)

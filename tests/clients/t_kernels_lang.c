@@ -230,7 +230,7 @@ static void test_words(void)
 		want[9][i] = (uint32_t)(((uint64_t)y << 32 | x) << (y & 31) >> 32);
 		want[10][i] = (uint32_t)(sx < sy ? sx : sy);
 		want[11][i] = x > y ? x : y;
-		want[12][i] = (uint32_t)(sx >> (y & 31)) ^ x >> (y & 31);
+		want[12][i] = (x >> 31 ? ~(~x >> (y & 31)) : x >> (y & 31)) ^ x >> (y & 31);
 		want[13][i] = sx < 0 ? 0 - x : x;
 		want[14][i] = (uint32_t)(int16_t)x * (uint8_t)y + (uint32_t)(int8_t)(x >> 8);
 		want[15][i] = (x >> (y & 7) & 0xfff) << 4 | (y & 0xf000000f);
