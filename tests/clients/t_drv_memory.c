@@ -148,10 +148,10 @@ static void pool_order(void)
 	must(cuMemcpyDtoHAsync(pinned, p, 4, s));
 	must(cuMemFreeAsync(p, s));
 	is_cu(cuMemFreeAsync(p, s), CUDA_ERROR_INVALID_VALUE, "freed once, though nothing has run");
-	must(cuMemAllocAsync(&q, 4096, s));
-	ok(p == q, "the same stream may have the block again at once");
 	must(cuMemAllocAsync(&r, 4096, t));
-	ok(r != q, "another stream may not have it");
+	ok(r != p, "another stream may not have the block yet");
+	must(cuMemAllocAsync(&q, 4096, s));
+	ok(p == q, "the same stream may have it at once");
 	must(cuMemsetD32Async(q, 12, 1024, s));
 	must(cuMemcpyDtoHAsync(pinned + 1, q, 4, s));
 	must(cuMemFreeAsync(q, s));

@@ -186,10 +186,14 @@ static void libraries(CUcontext ctx)
 	      CUDA_SUCCESS, "set an attribute of the kernel");
 	must(cuFuncGetAttribute(&v, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
 	is_u64(v, 65536, "the function has it");
+	v = 0;
 	is_cu(cuLibraryGetGlobal(&g1, &size, lib, "counter"), CUDA_SUCCESS, "a variable");
 	must(cuCtxCreate(&second, NULL, 0, 0));
 	must(cuLibraryGetGlobal(&g2, NULL, lib, "counter"));
 	ok(g1 != g2, "each context has its own");
+	must(cuKernelGetFunction(&f, k));
+	must(cuFuncGetAttribute(&v, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
+	is_u64(v, 65536, "the kernel's attribute is set there, too");
 	is_u64(run((CUfunction)k), 42, "the kernel runs in the other context");
 	must(cuCtxDestroy(second));
 	must(cuCtxSetCurrent(ctx));
