@@ -358,7 +358,6 @@ static void c10_overlap(void)
 	replayshim_replay_begin("layer", 2);
 	slot_segment(&call[2]);
 	replayshim_replay_end();
-	probe("P2_replayed", p + 8, 1);
 	hand_over(outside, replays);
 	on = replays;
 	slot_write(&call[0]);
