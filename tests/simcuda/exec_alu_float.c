@@ -70,9 +70,9 @@ static inline f64 min64(f64 a, f64 b)
 
 /* clang-format off */
 #define FLOAT_OPS(X) \
-	X("fma|mad rn f32", "ffff", fma_f32, f32, f32, f32, f32, C(FMA(a, b, c))) \
-	X("fma|mad rn ftz f32", "ffff", fma_ftz, f32, f32, f32, f32, CZ(FMA(Z(a), Z(b), Z(c)))) \
-	X("fma|mad rn f64", "gggg", fma_f64, f64, f64, f64, f64, D(__builtin_fma(a, b, c))) \
+	X("fma rn f32", "ffff", fma_f32, f32, f32, f32, f32, C(FMA(a, b, c))) \
+	X("fma rn ftz f32", "ffff", fma_ftz, f32, f32, f32, f32, CZ(FMA(Z(a), Z(b), Z(c)))) \
+	X("fma rn f64", "gggg", fma_f64, f64, f64, f64, f64, D(__builtin_fma(a, b, c))) \
 	X("mad f32", "ffff", mad_f32, f32, f32, f32, f32, C(FMA(a, b, c))) \
 	X("add rn? f32", "fff", add_f32, f32, f32, f32, f32, C(a + b)) \
 	X("add rn? ftz f32", "fff", add_ftz, f32, f32, f32, f32, CZ(Z(a) + Z(b))) \
@@ -170,7 +170,7 @@ FLOAT_OPS(X)
 	X("add rn|rz|rm|rp f64", "ggg", add64, f64, FTZ64, sim_canon64, sim_sat64, sim_op_add64(a, b)) \
 	X("sub rn|rz|rm|rp f64", "ggg", sub64, f64, FTZ64, sim_canon64, sim_sat64, sim_op_sub64(a, b)) \
 	X("mul rn|rz|rm|rp f64", "ggg", mul64, f64, FTZ64, sim_canon64, sim_sat64, sim_op_mul64(a, b)) \
-	X("fma|mad rn|rz|rm|rp f64", "gggg", fma64, f64, FTZ64, sim_canon64, sim_sat64, sim_op_fma64(a, b, c)) \
+	X("fma rn|rz|rm|rp f64", "gggg", fma64, f64, FTZ64, sim_canon64, sim_sat64, sim_op_fma64(a, b, c)) \
 	X("div rn|rz|rm|rp f64", "ggg", div64, f64, FTZ64, sim_canon64, sim_sat64, sim_op_div64(a, b)) \
 	X("rcp rn|rz|rm|rp f64", "gg", rcp64, f64, FTZ64, sim_canon64, sim_sat64, sim_op_div64(1, a)) \
 	X("sqrt rn|rz|rm|rp f64", "gg", sqrt64, f64, FTZ64, sim_canon64, sim_sat64, sim_op_sqrt64(a, a))
@@ -181,6 +181,10 @@ ROUND_OPS(X)
 #undef X
 
 const struct sim_form sim_forms_float[] = {
+	{"mad rn f32", "ffff", SIM_FN(fma_f32), NULL},
+	{"mad rn ftz f32", "ffff", SIM_FN(fma_ftz), NULL},
+	{"mad rn f64", "gggg", SIM_FN(fma_f64), NULL},
+	{"mad rz|rm|rp f64", "gggg", {fma64_any, fma64_any}, NULL},
 #define X(pattern, sig, name, ...) {pattern, sig, SIM_FN(name), NULL},
 	FLOAT_OPS(X)
 #undef X

@@ -330,7 +330,7 @@ float sim_cos(float x)
 
 float sim_tanh(float xf)
 {
-	double x = xf, y = x < 0 ? -x : x, z = y * y, s, c, t;
+	double y = __builtin_fabs((double)xf), z = y * y, s, c, t;
 
 	if (xf != xf)
 		return sim_float(SIM_NAN32);
@@ -364,5 +364,5 @@ float sim_tanh(float xf)
 		p *= sim_double((uint64_t)(1023 + (int64_t)n) << 52);
 		t = 1 - 2 / (p + 1);
 	}
-	return (float)(x < 0 || sim_bits32(xf) >> 31 ? -t : t);
+	return (float)(sim_bits32(xf) >> 31 ? -t : t);
 }
