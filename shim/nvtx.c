@@ -350,7 +350,7 @@ static const NvtxFunctionPointer core2[NVTX_CBID_CORE2_SIZE] = {
 
 void *rs_nvtx_next(const char *symbol)
 {
-	static void *handle;
+	static void *handle; /* &handle: it cannot be loaded */
 	const char *path;
 	void *h = __atomic_load_n(&handle, __ATOMIC_ACQUIRE);
 
@@ -362,9 +362,11 @@ void *rs_nvtx_next(const char *symbol)
 		h = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 		if (!h)
 			rs_log(RS_LOG_WARN, "REPLAYSHIM_NVTX_NEXT=%s: %s", path, dlerror());
+		if (!h)
+			h = &handle;
 		__atomic_store_n(&handle, h, __ATOMIC_RELEASE);
 	}
-	return h ? rs_doors_dlsym(h, symbol) : NULL;
+	return h != &handle ? rs_doors_dlsym(h, symbol) : NULL;
 }
 
 /* Slots that the other library has filled in meanwhile are called before ours. */

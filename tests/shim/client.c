@@ -113,8 +113,7 @@ static void addresses(void)
 	Dl_info info;
 
 #define X(name, version)                                                                           \
-	printf("%s %s\n", #name,                                                                   \
-	       dladdr((void *)cu.name, &info) ? info.dli_fname : "nowhere");
+	printf("%s %s\n", #name, dladdr((void *)cu.name, &info) ? info.dli_fname : "nowhere");
 	NAMES(X)
 #undef X
 }
