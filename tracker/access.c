@@ -144,16 +144,19 @@ static int relocated(struct call_state *c, struct rs_window *w, struct rs_alloc 
 	return 1;
 }
 
+/*
+ * First access of a window to a range. Bytes that are certainly overwritten before anything reads them
+ * need no entry value, even when they are declared state; their P2 is held before the write.
+ */
 static void entered(struct call_state *c, struct rs_window *w, struct rs_touch *t, uint64_t off,
-		    uint64_t len, enum rs_class cls, const struct rs_access *x)
+		    uint64_t len, enum rs_class cls, const struct rs_access *x, int read)
 {
+	if (cls == RS_CLASS_PRODUCT || (!read && x->dense))
+		return;
 	if (w->kind == RS_WINDOW_FORWARD) {
-		if (cls != RS_CLASS_PRODUCT)
-			add_claims(c, w, t, off, len, cls);
+		add_claims(c, w, t, off, len, cls);
 		return;
 	}
-	if (cls == RS_CLASS_PRODUCT)
-		return;
 	if (cls == RS_CLASS_STATE && relocated(c, w, t->alloc, off, len, x))
 		return;
 	rs_window_enter_range(c->e, c->l, c->q, w, t->alloc, off, len, cls == RS_CLASS_STATE,
@@ -213,7 +216,7 @@ static void visit(struct call_state *c, struct rs_window *w, const struct range 
 			return;
 		}
 		*s = (struct rs_span){.off = pos, .len = until - pos, .cls = (uint8_t)cls};
-		entered(c, w, t, pos, until - pos, cls, x);
+		entered(c, w, t, pos, until - pos, cls, x, read);
 		pos = until;
 	}
 }

@@ -198,6 +198,34 @@ static void idempotent(enum rs_mode mode)
 	rig_stop();
 }
 
+/* C10: declared state that the segment always overwrites before it reads it. */
+static void rewritten(enum rs_mode mode)
+{
+	uint32_t *p, *x, *y;
+
+	rig_start(mode);
+	p = words(1), x = words(1), y = words(1);
+	*x = 3;
+	rs_engine_region(eng, (uint64_t)p, 4, "state:P");
+	STEP(1);
+	PUSH("forward:s");
+	KERNEL(set_to, W_(p, 1), R_(x, 1));
+	KERNEL(times10, W_(y, 1), R_(p, 1));
+	POP();
+	KERNEL(bump, RW_(p, 1));
+	PUSH("replay:s");
+	KERNEL(set_to, W_(p, 1), R_(x, 1));
+	KERNEL(times10, W_(y, 1), R_(p, 1));
+	POP();
+	is_u64(*y, 30, "C10 overwritten before it is read");
+	is_u64(*p, mode == RS_MODE_PRESERVE ? 4 : 3, "C10 the state is P2 afterwards");
+	ok(!strstr(rig_read("events.jsonl"), "RS010"), "C10 no alarm about bytes nobody read");
+	is_u64(count(rig_read("records.jsonl"), "\"after\":\"different\""), mode == RS_MODE_AUDIT,
+	       "C10 the audit sees the side effect");
+	drop(p), drop(x), drop(y);
+	rig_stop();
+}
+
 /* X1: state and product in one allocation. */
 static void x1(void)
 {
@@ -446,6 +474,8 @@ int main(void)
 	c11(RS_MODE_PRESERVE);
 	idempotent(RS_MODE_AUDIT);
 	idempotent(RS_MODE_PRESERVE);
+	rewritten(RS_MODE_AUDIT);
+	rewritten(RS_MODE_PRESERVE);
 	x1();
 	queue(1);
 	queue(0);
