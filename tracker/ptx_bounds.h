@@ -54,6 +54,7 @@ struct rs_bound_context {
 	const struct rs_bound_round *rounds;
 	uint8_t ncmps, nrounds;
 	uint8_t exact; /* executed exactly where the chain and the loops say */
+	const struct rs_bound_context *older; /* of the same kernel, and not equal to this one */
 };
 
 struct rs_bound_run {

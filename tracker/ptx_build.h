@@ -18,6 +18,7 @@ struct rs_build {
 	uint16_t *order; /* kept atoms, arguments first */
 	uint32_t natoms, norder, nmap;
 	const struct rs_bound_context **context; /* by block */
+	const struct rs_bound_context *newest;	 /* of all contexts */
 	const struct rs_need **needs;		 /* by need */
 	uint32_t nneeds;
 	const struct rs_build_exits **exits; /* by loop */

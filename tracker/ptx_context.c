@@ -19,6 +19,7 @@
 #define MAX_TESTS 4
 #define MAX_NEST  12
 #define MAX_DEPTH 12
+#define MAX_ALIKE 64 /* contexts that a new one is compared with */
 
 static uint8_t opposite(uint8_t cmp)
 {
@@ -304,10 +305,52 @@ static void add_condition(struct rs_build *b, struct rs_bound_context *c, struct
 		c->exact = 0;
 }
 
+static int same_comparison(const struct rs_bound_cmp *a, const struct rs_bound_cmp *b)
+{
+	if (a->cmp != b->cmp || a->is_unsigned != b->is_unsigned || a->chain != b->chain ||
+	    a->nneeds != b->nneeds || !rs_aff_equal(a->a, b->a) || !rs_aff_equal(a->b, b->b))
+		return 0;
+	for (unsigned i = 0; i < a->nneeds; i++)
+		if (a->needs[i] != b->needs[i]) /* each is kept once */
+			return 0;
+	return 1;
+}
+
+static int same_context(const struct rs_bound_context *a, const struct rs_bound_context *b)
+{
+	if (a->exact != b->exact || a->ncmps != b->ncmps || a->nrounds != b->nrounds)
+		return 0;
+	for (unsigned i = 0; i < a->nrounds; i++)
+		if (a->rounds[i].atom != b->rounds[i].atom ||
+		    a->rounds[i].after != b->rounds[i].after)
+			return 0;
+	for (unsigned i = 0; i < a->ncmps; i++)
+		if (!same_comparison(&a->cmps[i], &b->cmps[i]))
+			return 0;
+	return 1;
+}
+
+/*
+ * The context that stands for all equal ones. Compilers guard each of several stores anew by the
+ * same predicate (`if (tid == 0)` behind a reduction); only together do they leave no hole.
+ */
+static const struct rs_bound_context *intern(struct rs_build *b, struct rs_bound_context *c)
+{
+	const struct rs_bound_context *o = b->newest;
+
+	for (unsigned i = 0; o && i < MAX_ALIKE; i++, o = o->older)
+		if (same_context(o, c))
+			return o;
+	c->older = b->newest;
+	b->newest = c;
+	return c;
+}
+
 const struct rs_bound_context *rs_build_context(struct rs_build *b, uint32_t block,
 						const struct rs_pred *guard)
 {
 	const struct rs_flow *f = &b->v->flow;
+	const struct rs_bound_context *same;
 	struct rs_bound_context *c;
 	struct rs_bound_cmp cmps[MAX_FACTS], *kept;
 	uint32_t path[MAX_FACTS];
@@ -339,7 +382,8 @@ const struct rs_bound_context *rs_build_context(struct rs_build *b, uint32_t blo
 	memcpy(kept, cmps, c->ncmps * sizeof(*kept));
 	c->cmps = kept;
 	add_rounds(b, block, c);
+	same = intern(b, c);
 	if (!guard)
-		b->context[block] = c;
-	return c;
+		b->context[block] = same;
+	return same;
 }
