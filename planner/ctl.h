@@ -17,6 +17,7 @@ enum rs_ctl_exit {
 	RS_EXIT_FINDINGS = 1,
 	RS_EXIT_USAGE = 2,
 	RS_EXIT_UNREADABLE = 3,
+	RS_EXIT_INFEASIBLE = 4, /* plan */
 	/* run and audit, as env(1) and timeout(1) */
 	RS_EXIT_TOOL = 125,
 	RS_EXIT_CANNOT_EXEC = 126,
