@@ -25,10 +25,43 @@ struct kit_form {
 	const char *extra; /* further operands as text, or NULL */
 };
 
+/* Module variables are ranges of the launch too; ranges stay sorted. */
+static struct sim_range kit_ranges[16];
+static unsigned kit_nranges;
+static void *kit_blocks[16];
+static unsigned kit_nblocks;
+static uint32_t kit_dynamic; /* shared memory of the next launches */
+
+static void kit_add_range(struct sim_range r)
+{
+	unsigned i = kit_nranges++;
+
+	for (; i && kit_ranges[i - 1].base > r.base; i--)
+		kit_ranges[i] = kit_ranges[i - 1];
+	kit_ranges[i] = r;
+}
+
 __attribute__((unused)) static void *kit_alloc(void *opaque, size_t size, size_t align)
 {
+	size_t room = (size + 255) & ~(size_t)255;
+	void *p = aligned_alloc(256, room);
+
 	(void)opaque, (void)align;
-	return aligned_alloc(256, (size + 255) & ~(size_t)255);
+	if (!p || kit_nblocks == 8) {
+		free(p);
+		return NULL;
+	}
+	kit_blocks[kit_nblocks++] = p;
+	kit_add_range((struct sim_range){(uintptr_t)p, size, NULL});
+	return p;
+}
+
+/* Forget the variables of modules that have been freed. */
+__attribute__((unused)) static void kit_release(void)
+{
+	while (kit_nblocks)
+		free(kit_blocks[--kit_nblocks]);
+	kit_nranges = 0;
 }
 
 /* Load, run one launch over `ranges` and free. `err` gets the load error or the fault's text. */
@@ -37,30 +70,34 @@ kit_run(const char *ptx, const char *kernel, uint32_t grid, uint32_t block, cons
 	const struct sim_range *ranges, size_t nranges, char *err, size_t errlen,
 	struct sim_fault *ret_fault, struct sim_counts *ret_counts)
 {
-	struct sim_module *m = sim_module_load(ptx, strlen(ptx), kit_alloc, NULL, err, errlen);
 	struct sim_launch launch = {.grid = {grid, 1, 1},
 				    .block = {block, 1, 1},
 				    .params = params,
-				    .ranges = ranges,
-				    .nranges = nranges,
+				    .ranges = kit_ranges,
+				    .shared_dynamic = kit_dynamic,
 				    .max_insns = 200000000};
-	struct sim_fault fault;
-	enum sim_fault_kind kind;
+	enum sim_fault_kind kind = (enum sim_fault_kind) - 1;
+	struct sim_fault fault = {0};
+	struct sim_module *m;
 
-	if (!m)
-		return (enum sim_fault_kind) - 1;
-	launch.kernel = sim_module_kernel(m, kernel);
-	if (!launch.kernel) {
-		snprintf(err, errlen, "no kernel %s", kernel);
-		sim_module_free(m);
-		return (enum sim_fault_kind) - 1;
+	kit_release();
+	m = sim_module_load(ptx, strlen(ptx), kit_alloc, NULL, err, errlen);
+	if (!m) {
+		kit_release();
+		return kind;
 	}
-	kind = sim_exec(&launch, &fault, ret_counts);
+	for (size_t i = 0; i < nranges; i++)
+		kit_add_range(ranges[i]);
+	launch.nranges = kit_nranges;
+	launch.kernel = sim_module_kernel(m, kernel);
+	if (launch.kernel)
+		kind = sim_exec(&launch, &fault, ret_counts);
 	if (kind != SIM_OK)
-		snprintf(err, errlen, "%s", fault.text);
+		snprintf(err, errlen, "%s", launch.kernel ? fault.text : "no such kernel");
 	if (ret_fault)
 		*ret_fault = fault;
 	sim_module_free(m);
+	kit_release();
 	return kind;
 }
 
