@@ -370,7 +370,7 @@ static int through_origin(struct analysis *an, const struct access *a, uint32_t 
 	return from != 0;
 }
 
-/* All that the value may have come from, with unknown bounds. */
+/* All that the value may have come from. */
 static void through_anything(struct analysis *an, const struct access *a,
 			     const struct rs_aff_poly *p)
 {
@@ -381,7 +381,7 @@ static void through_anything(struct analysis *an, const struct access *a,
 			o = rs_origin_join(o, an->v.aff.atoms[p->t[i].atom[d]]->origin);
 	for (unsigned w = 0; w < an->v.nwords; w++)
 		if (o.words >> w & 1)
-			through_word(an, a, NULL, w, 1);
+			through_word(an, a, p, w, 1);
 	if (!through_origin(an, a, o.from) && !o.words)
 		opaque(an, a->insn, "%s at an address without a base", a->insn->text);
 }

@@ -113,8 +113,9 @@ struct rs_launch_eval {
 	const struct rs_ptx_bounds *b;
 	const struct rs_ptx_launch *launch;
 	struct rs_range range[RS_BOUND_ATOMS];
-	uint8_t valid[RS_BOUND_ATOMS]; /* the operation is what it says on its arguments */
-	uint8_t whole[RS_BOUND_ATOMS]; /* LOOP: every thread makes exactly the iterations 0..hi */
+	int64_t divisor[RS_BOUND_ATOMS]; /* FLOOR, TRUNC, MAGIC: proved to be x / divisor; or 0 */
+	uint8_t valid[RS_BOUND_ATOMS];	 /* MIN, MAX, EXTEND: the same on the integers */
+	uint8_t whole[RS_BOUND_ATOMS];	 /* LOOP: every thread makes exactly the iterations 0..hi */
 	struct rs_form_cons cons[RS_FORM_CONS];
 	unsigned ncons;
 	uint8_t vague[RS_BOUND_ATOMS]; /* no more is known than the range of its type */
@@ -134,8 +135,6 @@ rs_wide rs_form_inf(const struct rs_launch_eval *e, const struct rs_form *f);
 #define RS_WIDE_INF ((rs_wide)1 << 90)
 
 /* ptx_launch.c */
-/* The divisor of a valid FLOOR, TRUNC or MAGIC atom (its argument is not negative), else 0. */
-int64_t rs_launch_divisor(const struct rs_launch_eval *e, uint16_t atom);
 void rs_launch_atom(struct rs_launch_eval *e, uint16_t atom);
 void rs_launch_context(struct rs_launch_eval *e, const struct rs_bound_context *c);
 int rs_launch_needs(const struct rs_launch_eval *e, const struct rs_need *needs, unsigned n);

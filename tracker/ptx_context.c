@@ -111,6 +111,26 @@ static int edge_truth(const struct rs_build *b, uint32_t d, uint32_t s)
 	}
 }
 
+/*
+ * The block whose edge into `b` every path to `b` takes: its only predecessor, but for those that
+ * `b` itself leads to; else UINT32_MAX.
+ */
+static uint32_t entering(const struct rs_flow *f, uint32_t b)
+{
+	uint32_t from = UINT32_MAX;
+
+	for (uint32_t p = 0; p < f->blocks[b].npred; p++) {
+		uint32_t q = f->blocks[b].pred[p];
+
+		if (q >= b && rs_flow_dominates(f, b, q))
+			continue;
+		if (from != UINT32_MAX)
+			return UINT32_MAX;
+		from = q;
+	}
+	return from;
+}
+
 static int has_latch(const struct rs_flow *f, uint32_t header, uint32_t x)
 {
 	const struct rs_flow_block *h = &f->blocks[header];
@@ -226,10 +246,8 @@ static int find_chain(struct rs_build *bu, uint32_t block, uint8_t *link)
 		int found = 0;
 
 		while (s != top && !found) {
-			const struct rs_flow_block *x = &f->blocks[s];
-
-			from = x->idom;
-			found = x->npred == 1 && f->blocks[from].loop == loop &&
+			from = f->blocks[s].idom;
+			found = entering(f, s) == from && f->blocks[from].loop == loop &&
 				edge_truth(bu, from, s) != -1;
 			if (!found)
 				s = from;
@@ -363,7 +381,8 @@ const struct rs_bound_context *rs_build_context(struct rs_build *b, uint32_t blo
 	memset(link, 0, f->nblocks);
 	c->exact = (uint8_t)find_chain(b, block, link);
 	for (uint32_t s = block; s; s = f->blocks[s].idom) {
-		if (f->blocks[s].npred != 1 || edge_truth(b, f->blocks[s].idom, s) == -1)
+		if (entering(f, s) != f->blocks[s].idom ||
+		    edge_truth(b, f->blocks[s].idom, s) == -1)
 			continue;
 		if (n < MAX_FACTS)
 			path[n++] = s;

@@ -53,12 +53,42 @@ static struct cut *cut_of(struct dense *d, uint16_t atom)
 	return &d->cut[d->ncuts++];
 }
 
-/* Does the index take every value of its range, independently of the others? */
+static int is_around(const struct dense *d, uint16_t loop)
+{
+	const struct rs_bound_context *c = d->e->context;
+
+	for (unsigned i = 0; i < c->nrounds; i++)
+		if (c->rounds[i].atom == loop)
+			return 1;
+	return 0;
+}
+
+/*
+ * Does the index take every value of its range, independently of the others? A loop that is over
+ * has left its last value only.
+ */
 static int is_index(const struct dense *d, uint16_t atom)
 {
 	unsigned kind = d->e->b->atoms[atom].kind;
 
-	return kind == RS_AFF_TID || kind == RS_AFF_CTAID || kind == RS_AFF_LOOP;
+	return kind == RS_AFF_TID || kind == RS_AFF_CTAID ||
+	       (kind == RS_AFF_LOOP && is_around(d, atom));
+}
+
+/* Loops that are over, where all threads made the same number of rounds: a constant. */
+static void settle_past_loops(struct dense *d)
+{
+	for (unsigned i = 0; i < d->f.n;) {
+		uint16_t atom = d->f.t[i].atom;
+
+		if (d->e->b->atoms[atom].kind != RS_AFF_LOOP || is_around(d, atom) ||
+		    !d->e->whole[atom]) {
+			i++;
+			continue;
+		}
+		d->f.lo += (rs_wide)d->f.t[i].coef * d->e->range[atom].hi;
+		d->f.t[i] = d->f.t[--d->f.n];
+	}
 }
 
 static int push_digit(struct dense *d, int64_t stride, int64_t count)
@@ -291,7 +321,7 @@ static int split_quotients(struct dense *d, uint16_t first)
 
 	for (unsigned i = 0; i < d->f.n; i++) {
 		uint16_t atom = d->f.t[i].atom;
-		int64_t v = rs_launch_divisor(d->e, atom);
+		int64_t v = d->e->divisor[atom];
 		unsigned j = nq;
 
 		if (!v || !same_argument(d, atom, first))
@@ -380,10 +410,11 @@ int rs_dense(const struct rs_launch_eval *e, const struct rs_form *f,
 	int64_t unit, size;
 	rs_wide lo;
 
+	settle_past_loops(&d);
 	if (!apply_constraints(&d))
 		return 0;
 	for (unsigned i = 0; i < d.f.n;) {
-		if (!rs_launch_divisor(e, d.f.t[i].atom)) {
+		if (!e->divisor[d.f.t[i].atom]) {
 			i++;
 			continue;
 		}

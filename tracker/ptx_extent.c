@@ -146,11 +146,9 @@ static void take_round(struct rs_launch_eval *e, const struct rs_bound_round *r)
 
 	if (!a->single || a->ntests != 1 || !a->tests[0].exact)
 		e->exact = 0;
-	if (r->after || e->whole[r->atom] || range.lo == range.hi) {
-		if (!r->after && !e->whole[r->atom] && range.lo == range.hi)
-			e->exact = 0;
+	/* Behind the test its comparison is in the context; a single round is always made. */
+	if (r->after || e->whole[r->atom] || range.lo == range.hi)
 		return;
-	}
 	for (unsigned i = 0; i < a->ntests; i++)
 		for (unsigned j = 0; j < a->tests[i].ncmps; j++) {
 			struct rs_form f[2];
@@ -358,6 +356,7 @@ static void start(struct rs_launch_eval *e, const struct rs_ptx_kernel *k,
 	e->context = NULL;
 	for (uint32_t i = 0; i < k->bounds->natoms; i++)
 		e->range[i] = (struct rs_range){-RS_INF, RS_INF};
+	memset(e->divisor, 0, k->bounds->natoms * sizeof(*e->divisor));
 	memset(e->valid, 0, k->bounds->natoms);
 	memset(e->whole, 0, k->bounds->natoms);
 	memset(e->vague, 1, k->bounds->natoms);

@@ -47,8 +47,8 @@ static int read_as(const struct rs_launch_eval *e, const struct rs_aff_poly *p, 
 	struct rs_form f;
 
 	rs_form_of(e, p, &f);
-	r->lo = to_bound(rs_form_box(e, &f, 0));
-	r->hi = to_bound(rs_form_box(e, &f, 1));
+	r->lo = to_bound(rs_form_inf(e, &f));
+	r->hi = to_bound(rs_form_sup(e, &f));
 	if (how == RS_AFF_MODULAR)
 		return 1;
 	if (r->lo >= type.lo && r->hi <= type.hi && r->lo > -RS_INF && r->hi < RS_INF)
@@ -91,28 +91,8 @@ static void eval_magic(struct rs_launch_eval *e, uint16_t id, const struct rs_bo
 	}
 	e->range[id].lo = to_bound(lo / one - (lo % one < 0));
 	e->range[id].hi = to_bound(hi / one - (hi % one < 0));
-	e->valid[id] = ok && x.lo >= 0 && magic_divisor(a->a, shift, x.hi) > 0;
-}
-
-int64_t rs_launch_divisor(const struct rs_launch_eval *e, uint16_t atom)
-{
-	const struct rs_bound_atom *a = &e->b->atoms[atom];
-	struct rs_range r;
-
-	if (!e->valid[atom])
-		return 0;
-	switch (a->kind) {
-	case RS_AFF_FLOOR:
-		return a->b;
-	case RS_AFF_MAGIC:
-		read_as(e, a->arg[0], RS_AFF_MODULAR, &r);
-		return magic_divisor(a->a, (unsigned)a->b & ~RS_AFF_HIGH, r.hi);
-	case RS_AFF_TRUNC:
-		read_as(e, a->arg[1], a->how, &r);
-		return r.lo;
-	default:
-		return 0;
-	}
+	if (ok && x.lo >= 0)
+		e->divisor[id] = magic_divisor(a->a, shift, x.hi);
 }
 
 static void eval_trunc(struct rs_launch_eval *e, uint16_t id, const struct rs_bound_atom *a)
@@ -126,7 +106,8 @@ static void eval_trunc(struct rs_launch_eval *e, uint16_t id, const struct rs_bo
 	if (d.lo > 0 && x.lo >= 0) {
 		r->lo = x.lo / d.hi;
 		r->hi = x.hi / d.lo;
-		e->valid[id] = d.lo == d.hi;
+		if (d.lo == d.hi)
+			e->divisor[id] = d.lo;
 	} else {
 		int64_t m = -x.lo > x.hi ? -x.lo : x.hi;
 
@@ -243,7 +224,7 @@ static int64_t last_iteration(struct rs_launch_eval *e, uint16_t t, const struct
 	for (unsigned i = 0; i < d.n; i++)
 		if (d.t[i].atom == t)
 			d.t[i] = d.t[--d.n];
-	lo = to_bound(rs_form_box(e, &d, 0));
+	lo = to_bound(rs_form_inf(e, &d));
 	*point = !d.n && d.lo == d.hi;
 	if (d.bad || lo <= -RS_INF || lo >= RS_INF || c->cmp == RS_CMP_EQ)
 		return -1;
@@ -341,7 +322,8 @@ void rs_launch_atom(struct rs_launch_eval *e, uint16_t id)
 		eval_choice(e, id, a);
 		break;
 	case RS_AFF_FLOOR:
-		e->valid[id] = (uint8_t)read_as(e, a->arg[0], a->how, &x);
+		if (read_as(e, a->arg[0], a->how, &x))
+			e->divisor[id] = a->b;
 		*r = (struct rs_range){floor64(x.lo, a->b), floor64(x.hi, a->b)};
 		break;
 	case RS_AFF_MAGIC:

@@ -243,16 +243,12 @@ static unsigned relations(const struct rs_launch_eval *e, uint16_t atom, struct 
 {
 	const struct rs_bound_atom *a = &e->b->atoms[atom];
 	struct rs_form x, q = {.n = 1};
-	int64_t d;
+	int64_t d = e->divisor[atom];
 
-	if (!e->valid[atom])
+	if (!d && !e->valid[atom])
 		return 0;
 	q.t[0] = (struct rs_form_term){atom, 1};
 	switch (a->kind) {
-	case RS_AFF_MAGIC:
-	case RS_AFF_TRUNC:
-	case RS_AFF_FLOOR:
-		break;
 	case RS_AFF_MIN:
 	case RS_AFF_MAX:
 		for (unsigned i = 0; i < 2; i++) {
@@ -265,9 +261,8 @@ static unsigned relations(const struct rs_launch_eval *e, uint16_t atom, struct 
 		}
 		return 2;
 	default:
-		return 0;
+		break;
 	}
-	d = rs_launch_divisor(e, atom);
 	if (d <= 0)
 		return 0;
 	rs_form_of(e, a->arg[0], &x);
@@ -279,6 +274,16 @@ static unsigned relations(const struct rs_launch_eval *e, uint16_t atom, struct 
 	out[1].d.lo -= d - 1;
 	out[1].d.hi -= d - 1;
 	return out[0].d.bad || out[1].d.bad ? 0 : 2;
+}
+
+/* The greatest value up to x that the form can take: it moves in steps of its coefficients. */
+static rs_wide round_down(const struct rs_form *f, rs_wide x)
+{
+	int64_t g = 0;
+
+	for (unsigned i = 0; i < f->n; i++)
+		g = gcd(g, f->t[i].coef);
+	return g > 1 && f->lo == f->hi && x < RS_WIDE_INF ? f->lo + floor_div(x - f->lo, g) * g : x;
 }
 
 rs_wide rs_form_sup(const struct rs_launch_eval *e, const struct rs_form *f)
@@ -302,7 +307,7 @@ rs_wide rs_form_sup(const struct rs_launch_eval *e, const struct rs_form *f)
 
 			best = x < best ? x : best;
 		}
-	return best;
+	return round_down(f, best);
 }
 
 rs_wide rs_form_inf(const struct rs_launch_eval *e, const struct rs_form *f)

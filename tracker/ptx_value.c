@@ -538,7 +538,7 @@ static void define_operand(struct rs_vals *v, const struct rs_flow_step *step,
 	}
 	for (int second = 0; second < 2; second++) {
 		int32_t reg = second ? op->reg2 : op->reg;
-		unsigned type, s = *slot < 7 ? (*slot)++ : 7;
+		unsigned type, s = second ? 6 : *slot < 7 ? (*slot)++ : 7;
 		struct rs_val u;
 
 		if (reg < 0)
