@@ -20,7 +20,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("RS_BUILD", HERE.parent.parent / "build")).resolve()
 OUT = BUILD / "demo"
-STEPS = int(os.environ.get("DEMO_STEPS", "10"))
+STEPS = int(os.environ.get("DEMO_STEPS", "8"))
 SEGMENTS = 4  # replays of one training step
 PARTS = ("loss", "gradients", "weights", "state")
 TIMEOUT = 900
@@ -131,14 +131,14 @@ def equal_steps(run, other, part):
 
 def table(runs):
 	reference = runs[0]
-	head = f"{'run':<12}{'steps':>5}  {'loss first, last':<18}" + "".join(f"{p:>11}" for p in PARTS)
+	head = f"{'run':<12}{'steps':>5}  {'loss first, last':<18}" + "".join(f"{p:>13}" for p in PARTS)
 	print(f"\n{head}  {'replay records':<34}{'seconds':>8}")
 	for r in runs:
 		same = ["reference"] * len(PARTS) if r is reference else \
 			[f"{equal_steps(r, reference, p)}/{STEPS} equal" for p in PARTS]
 		losses = f"{r.steps[0]['loss_value']:.4f}, {r.steps[-1]['loss_value']:.4f}"
 		records = ", ".join(f"{n} {o}" for o, n in sorted(r.outcomes().items())) or "-"
-		print(f"{r.name:<12}{len(r.steps):>5}  {losses:<18}" + "".join(f"{s:>11}" for s in same) +
+		print(f"{r.name:<12}{len(r.steps):>5}  {losses:<18}" + "".join(f"{s:>13}" for s in same) +
 			f"  {records:<34}{r.seconds:>8.1f}")
 	print("Equal: the same bytes as the reference, in how many steps. Seconds are wall time of runs that share this\n"
 		"machine, on a simulated device: they say nothing about a GPU.\n")
@@ -148,7 +148,7 @@ def report(run):
 	"""The audit as the user sees it."""
 	done = subprocess.run([str(BUILD / "replayctl"), "report", str(run.rs)], stdout=subprocess.PIPE,
 		stderr=subprocess.STDOUT, check=False)
-	print(f"$ replayctl report {os.path.relpath(run.rs)}")
+	print(f"$ {os.path.relpath(BUILD / 'replayctl')} report {os.path.relpath(run.rs)}", flush=True)
 	print(done.stdout.decode(errors="replace"))
 	if done.returncode not in (0, 1):  # 1: hazards were found
 		raise Failed(f"replayctl report ended with status {done.returncode}")
