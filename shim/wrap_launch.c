@@ -98,12 +98,35 @@ static uint64_t word_at(struct bytes b, uint64_t offset)
 	return word;
 }
 
+/*
+ * Narrows [*lo, *hi) to the allocation that the pointer is in. Bounds cover what the address arithmetic can
+ * reach; a guard (padding of a convolution) may keep the kernel from the part outside.
+ */
+static int inside(uint64_t word, uint64_t *lo, uint64_t *hi)
+{
+	/* A pointer to the end of an allocation, used backwards, is not in it: its first byte is. */
+	uint64_t probe[2] = {word, *lo}, base, bytes, from, to;
+
+	for (int i = 0; i < 2; i++) {
+		if (!rs_engine_lookup(rs_state.engine, probe[i], &base, &bytes))
+			continue;
+		from = *lo < base ? base : *lo;
+		to = *hi > base + bytes ? base + bytes : *hi;
+		if (from < to) {
+			*lo = from;
+			*hi = to;
+			return 1;
+		}
+	}
+	return 0;
+}
+
 /* One direction of a word that the kernel dereferences. */
 static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_kernel *k,
 		   uint32_t i, enum rs_ptx_dir dir, uint64_t word, const struct rs_ptx_launch *l)
 {
+	uint64_t lo = word, hi = word + 1;
 	struct rs_ptx_extent e;
-	uint64_t addr = word;
 
 	if (!(k->words[i].dir & dir))
 		return;
@@ -111,14 +134,15 @@ static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_k
 	if (e.known) {
 		if (e.lo >= e.hi)
 			return;
-		addr = word + (uint64_t)e.lo;
+		lo = word + (uint64_t)e.lo;
+		hi = word + (uint64_t)e.hi;
 	}
-	if (!rs_call_known(addr)) {
+	if (!inside(word, &lo, &hi)) {
 		c->untracked = 1;
 		return;
 	}
-	a[c->naccess++] = (struct rs_access){.addr = addr,
-					     .bytes = e.known ? (uint64_t)(e.hi - e.lo) : 0,
+	a[c->naccess++] = (struct rs_access){.addr = lo,
+					     .bytes = hi - lo,
 					     .dir = dir == RS_PTX_READS ? RS_READ : RS_WRITE,
 					     .how = RS_HOW_PTX,
 					     .whole = !e.known,
