@@ -327,6 +327,27 @@ static void update(void)
 	must(cuGraphDestroy(different));
 }
 
+static void unloaded(void)
+{
+	unsigned n = N;
+	void *inc[] = {&a, &n};
+	CUDA_KERNEL_NODE_PARAMS p;
+	CUgraphExec exec;
+	CUgraphNode node;
+	CUmodule mod;
+	CUgraph g;
+
+	must(cuModuleLoadData(&mod, drv_ptx));
+	p = kernel(drv_function(mod, "inc"), inc);
+	must(cuGraphCreate(&g, 0));
+	must(cuGraphAddKernelNode(&node, g, NULL, 0, &p));
+	must(cuGraphInstantiate(&exec, g, 0));
+	must(cuModuleUnload(mod));
+	is_cu(cuGraphLaunch(exec, NULL), CUDA_ERROR_INVALID_HANDLE, "its module was unloaded");
+	must(cuGraphExecDestroy(exec));
+	must(cuGraphDestroy(g));
+}
+
 static void user_objects(void)
 {
 	unsigned gone = 0;
@@ -362,6 +383,7 @@ int main(void)
 	capture_rules();
 	update();
 	user_objects();
+	unloaded();
 	must(cuCtxDestroy(ctx));
 	return tap_done();
 }

@@ -80,7 +80,7 @@ static void attributes(CUcontext ctx)
 	void *data[] = {&type, &size, &managed};
 	CUcontext owner = NULL;
 	CUdeviceptr p, m;
-	int host;
+	int host = 0;
 
 	must(cuMemAlloc(&p, 1000));
 	must(cuMemAllocManaged(&m, 1000, CU_MEM_ATTACH_GLOBAL));

@@ -387,11 +387,29 @@ static struct sim_op *expand(CUgraphExec e, CUstream s, struct sim_op *first)
 	return bad ? NULL : last;
 }
 
+/* Has the module of one of its kernels been unloaded since? */
+static bool code_gone(CUgraphExec e)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		const struct sim_exec_node *x = &e->nodes[i];
+
+		if (x->work.kind == SIM_WORK_KERNEL &&
+		    !sim_handle_is(x->work.kernel.func, SIM_H_FUNC))
+			return true;
+		if (x->child && code_gone(x->child))
+			return true;
+	}
+	return false;
+}
+
 static CUresult launch(CUgraphExec e, CUstream s)
 {
-	struct sim_op *first = new_nop(s->ctx, s), *last;
+	struct sim_op *first, *last;
 	CUresult r;
 
+	if (code_gone(e))
+		return CUDA_ERROR_INVALID_HANDLE;
+	first = new_nop(s->ctx, s);
 	if (!first)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = sim_stream_join(s, first);

@@ -25,11 +25,13 @@
 #define CLASSES	     512
 #define FIRST_ARENA  0x7e9000000000ull
 #define HOST_SPACE   (1ull << 37)
+#define OPEN_STEP    (4u << 20)
 #define DROP_PAGES   (1u << 20) /* freed blocks from this size on give their pages back */
 #define FREED_MEMORY 1024
 
 struct sim_arena {
-	uint64_t base, size, next;
+	uint64_t base, size, next,
+		open; /* accessible up to `open`: tools scan what is accessible */
 	struct bin {
 		uint64_t *addr;
 		size_t n, cap;
@@ -65,17 +67,17 @@ CUresult sim_mem_init(void)
 
 		if (i < SIM_MAX_DEVICES && i >= (int)sim_options.devices)
 			continue;
-		p = mmap((void *)(uintptr_t)at, size, PROT_READ | PROT_WRITE,
+		p = mmap((void *)(uintptr_t)at, size, PROT_NONE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 		if (p == MAP_FAILED)
-			p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+			p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				 -1, 0);
 		if (p == MAP_FAILED) {
 			sim_log("cannot reserve %llu bytes of address space",
 				(unsigned long long)size);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
-		a->base = a->next = (uint64_t)(uintptr_t)p;
+		a->base = a->next = a->open = (uint64_t)(uintptr_t)p;
 		a->size = size;
 		a->limit = i == SIM_MAX_DEVICES ? HOST_SPACE : sim_options.memory;
 		at += (size + (1ull << 30) - 1) & ~((1ull << 30) - 1);
@@ -100,6 +102,21 @@ static unsigned class_of(uint64_t size, uint64_t *ret_bytes)
 	return 128 + (top - 7) * 8 + (unsigned)((g >> (top - 3)) - 8);
 }
 
+static bool open_up_to(struct sim_arena *a, uint64_t end)
+{
+	uint64_t step = OPEN_STEP, top = a->base + a->size;
+
+	if (end <= a->open)
+		return true;
+	end = a->base + (end - a->base + step - 1) / step * step;
+	if (end > top)
+		end = top;
+	if (mprotect((void *)(uintptr_t)a->open, end - a->open, PROT_READ | PROT_WRITE))
+		return false;
+	a->open = end;
+	return true;
+}
+
 uint64_t sim_mem_get(int dev, size_t size, uint64_t *ret_block)
 {
 	struct sim_arena *a = arena_of(dev);
@@ -112,7 +129,7 @@ uint64_t sim_mem_get(int dev, size_t size, uint64_t *ret_block)
 	*ret_block = block;
 	if (b->n)
 		return b->addr[--b->n];
-	if (a->next + block > a->base + a->size)
+	if (a->next + block > a->base + a->size || !open_up_to(a, a->next + block))
 		return 0;
 	a->next += block;
 	return a->next - block;
