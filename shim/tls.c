@@ -5,6 +5,7 @@
  * Invariants: `list` holds the states of living threads; what an ended thread counted is in `ended`.
  * Locks: one mutex around both, a leaf; never held while calling out.
  */
+#include "shim/memo.h"
 #include "shim/shim.h"
 
 #include <pthread.h>
@@ -40,6 +41,7 @@ static void drop(void *arg)
 	pthread_mutex_unlock(&lock);
 	free(t->access);
 	free(t->params);
+	rs_memo_drop(t);
 	free(t);
 }
 

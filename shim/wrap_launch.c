@@ -10,6 +10,7 @@
  */
 #include "shim/call.h"
 #include "shim/kernels.h"
+#include "shim/memo.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -123,14 +124,12 @@ static int inside(uint64_t word, uint64_t *lo, uint64_t *hi)
 
 /* One direction of a word that the kernel dereferences. */
 static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_kernel *k,
-		   uint32_t i, enum rs_ptx_dir dir, uint64_t word, const struct rs_ptx_launch *l)
+		   uint32_t i, enum rs_ptx_dir dir, uint64_t word, struct rs_ptx_extent e)
 {
 	uint64_t lo = word, hi = word + 1;
-	struct rs_ptx_extent e;
 
 	if (!(k->words[i].dir & dir))
 		return;
-	rs_ptx_access_eval(k, i, dir, l, &e);
 	if (e.known) {
 		if (e.lo >= e.hi)
 			return;
@@ -150,28 +149,56 @@ static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_k
 					     .slot = (uint16_t)(k->words[i].offset / 8)};
 }
 
-static void by_ptx(struct rs_call *c, struct rs_access *a, const struct rs_ptx_kernel *k,
-		   struct bytes b, const struct launch *l)
+/*
+ * Bounds of all words: reads and writes in turn. A training step repeats its launches, so a thread keeps
+ * what it has evaluated, for equal code, grid and parameter bytes.
+ */
+static const struct rs_ptx_extent *bounds(struct rs_tls *t, const struct rs_ptx_kernel *k,
+					  struct bytes b, const struct launch *l)
 {
 	struct rs_ptx_launch launch = {{l->grid[0], l->grid[1], l->grid[2]},
 				       {l->block[0], l->block[1], l->block[2]},
 				       b.data,
 				       b.n};
+	struct rs_memo_key key = {k, {0}, {0}, b.n};
+	struct rs_ptx_extent *e;
+	struct rs_memo *m;
 
+	memcpy(key.grid, l->grid, sizeof(key.grid));
+	memcpy(key.block, l->block, sizeof(key.block));
+	m = rs_memo_find(t, &key, b.data);
+	if (rs_likely(m && m->valid))
+		return m->extents;
+	RS_ENGINE(e = rs_memo_room(m, &key, b.data, 2 * k->nwords));
+	if (!e)
+		return NULL;
 	for (uint32_t i = 0; i < k->nwords; i++) {
-		uint64_t word;
+		rs_ptx_access_eval(k, i, RS_PTX_READS, &launch, &e[2 * i]);
+		rs_ptx_access_eval(k, i, RS_PTX_WRITES, &launch, &e[2 * i + 1]);
+	}
+	m->valid = 1;
+	return e;
+}
 
-		if (!k->words[i].dir)
-			continue;
-		if ((uint64_t)k->words[i].offset + 8 > b.n) {
-			c->everything = 1;
-			return;
-		}
-		word = word_at(b, k->words[i].offset);
+static void by_ptx(struct rs_call *c, struct rs_tls *t, struct rs_access *a,
+		   const struct rs_ptx_kernel *k, struct bytes b, const struct launch *l)
+{
+	const struct rs_ptx_extent *e;
+
+	for (uint32_t i = 0; i < k->nwords; i++)
+		c->everything |= k->words[i].dir && (uint64_t)k->words[i].offset + 8 > b.n;
+	e = c->everything || !k->nwords ? NULL : bounds(t, k, b, l);
+	if (!e) {
+		c->everything |= k->nwords > 0;
+		return;
+	}
+	for (uint32_t i = 0; i < k->nwords; i++) {
+		uint64_t word = k->words[i].dir ? word_at(b, k->words[i].offset) : 0;
+
 		if (!word)
 			continue;
-		proved(c, a, k, i, RS_PTX_READS, word, &launch);
-		proved(c, a, k, i, RS_PTX_WRITES, word, &launch);
+		proved(c, a, k, i, RS_PTX_READS, word, e[2 * i]);
+		proved(c, a, k, i, RS_PTX_WRITES, word, e[2 * i + 1]);
 	}
 }
 
@@ -244,7 +271,7 @@ static void describe(struct rs_call *c, struct rs_tls *t, const struct launch *l
 	c->access = a;
 	c->everything = ptx && ptx->opaque;
 	if (ptx) {
-		by_ptx(c, a, ptx, b, l);
+		by_ptx(c, t, a, ptx, b, l);
 		globals(c, a, ptx, g, ng);
 	} else {
 		by_scan(c, a, b);
