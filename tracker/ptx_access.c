@@ -18,10 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRATCH_LIMIT ((size_t)256 << 20)
-#define MAX_GROUPS    160
-#define MAX_CHOICES   4
-#define MAX_RUNS      96
+#define SCRATCH_LIMIT  ((size_t)256 << 20)
+#define MAX_GROUPS     160
+#define MAX_CHOICES    4
+#define MAX_EXPANSIONS 16
+#define MAX_RUNS       96
 
 struct access {
 	const struct rs_val *address;
@@ -49,7 +50,8 @@ struct analysis {
 	const struct rs_ptx_func *func;
 	struct access *first, **last;
 	struct side side[RS_MAX_WORDS][2];
-	uint8_t any_word; /* directions that may go through any word of the block */
+	unsigned expansions; /* of the access at hand */
+	uint8_t any_word;    /* directions that may go through any word of the block */
 };
 
 static void opaque(struct analysis *an, const struct rs_ptx_insn *insn, const char *fmt,
@@ -398,7 +400,7 @@ static void resolve(struct analysis *an, const struct access *a, const struct rs
 		if (p->t[i].coef != 1 || p->t[i].atom[1] || x->narrow)
 			continue;
 		if (x->kind == RS_AFF_CHOICE && (x->origin.words || x->origin.from) &&
-		    depth < MAX_CHOICES) {
+		    depth < MAX_CHOICES && an->expansions++ < MAX_EXPANSIONS) {
 			const struct rs_aff_poly *rest =
 				rs_aff_add(&an->v.aff, p, rs_aff_var(&an->v.aff, 64, id), -1);
 
@@ -508,6 +510,7 @@ static void analyse(struct analysis *an)
 	rs_vals_run(v, on_round);
 	rs_build_init(&an->build, v, an->out);
 	for (const struct access *a = an->first; a; a = a->next) {
+		an->expansions = 0;
 		if (a->address->p && a->address->p->width == 64)
 			resolve(an, a, a->address->p, 0);
 		else

@@ -119,6 +119,7 @@ struct rs_launch_eval {
 	struct rs_form_cons cons[RS_FORM_CONS];
 	unsigned ncons;
 	uint8_t vague[RS_BOUND_ATOMS]; /* no more is known than the range of its type */
+	uint32_t budget;	       /* eliminations left: work is bounded, bounds get coarser */
 	uint8_t strict;		       /* vague ranges are no bounds */
 	uint8_t exact;		       /* of the context's comparisons */
 	uint8_t never;		       /* the context's comparisons cannot all hold */
@@ -130,14 +131,14 @@ void rs_form_add(struct rs_form *f, const struct rs_form *g, int64_t k);
 int64_t rs_form_coef(const struct rs_form *f, uint16_t atom);
 rs_wide rs_form_box(const struct rs_launch_eval *e, const struct rs_form *f, int upper);
 /* Greatest value under the constraints; at least RS_WIDE_INF when there is no bound. */
-rs_wide rs_form_sup(const struct rs_launch_eval *e, const struct rs_form *f);
-rs_wide rs_form_inf(const struct rs_launch_eval *e, const struct rs_form *f);
+rs_wide rs_form_sup(struct rs_launch_eval *e, const struct rs_form *f);
+rs_wide rs_form_inf(struct rs_launch_eval *e, const struct rs_form *f);
 #define RS_WIDE_INF ((rs_wide)1 << 90)
 
 /* ptx_launch.c */
 void rs_launch_atom(struct rs_launch_eval *e, uint16_t atom);
 void rs_launch_context(struct rs_launch_eval *e, const struct rs_bound_context *c);
-int rs_launch_needs(const struct rs_launch_eval *e, const struct rs_need *needs, unsigned n);
+int rs_launch_needs(struct rs_launch_eval *e, const struct rs_need *needs, unsigned n);
 
 /* ptx_dense.c: is every byte of the union of the runs at form f written? Then its exact interval. */
 int rs_dense(const struct rs_launch_eval *e, const struct rs_form *f,

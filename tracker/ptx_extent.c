@@ -13,8 +13,9 @@
 
 #define MAX_RUNS   128
 #define MAX_PIECES 64
+#define MAX_WORK   6000 /* eliminations of one evaluation */
 
-int rs_launch_needs(const struct rs_launch_eval *e, const struct rs_need *needs, unsigned n)
+int rs_launch_needs(struct rs_launch_eval *e, const struct rs_need *needs, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct rs_form f;
@@ -26,7 +27,7 @@ int rs_launch_needs(const struct rs_launch_eval *e, const struct rs_need *needs,
 	return 1;
 }
 
-static int inside(const struct rs_launch_eval *e, const struct rs_form *f, rs_wide lo, rs_wide hi)
+static int inside(struct rs_launch_eval *e, const struct rs_form *f, rs_wide lo, rs_wide hi)
 {
 	return rs_form_sup(e, f) <= hi && rs_form_inf(e, f) >= lo;
 }
@@ -46,7 +47,7 @@ static struct rs_form difference(const struct rs_form *a, const struct rs_form *
  * A true comparison as forms that are at most 0. Returns how many; *exact is set if together they
  * say no less than the comparison.
  */
-static unsigned comparison_forms(const struct rs_launch_eval *e, const struct rs_bound_cmp *c,
+static unsigned comparison_forms(struct rs_launch_eval *e, const struct rs_bound_cmp *c,
 				 struct rs_form out[2], int *exact)
 {
 	unsigned w = c->a->width;
@@ -115,7 +116,7 @@ static int push_cons(struct rs_launch_eval *e, const struct rs_form *d, int chai
 	return 1;
 }
 
-static int needs_hold(const struct rs_launch_eval *e, const struct rs_bound_cmp *c)
+static int needs_hold(struct rs_launch_eval *e, const struct rs_bound_cmp *c)
 {
 	for (unsigned i = 0; i < c->nneeds; i++)
 		if (!rs_launch_needs(e, c->needs[i], 1))
@@ -254,7 +255,7 @@ static int same_terms(const struct rs_form *a, const struct rs_form *b)
 }
 
 /* Runs of group `at` and of all groups that differ from it only by a constant at this launch. */
-static unsigned collect_runs(const struct rs_launch_eval *e, const struct rs_bound_side *side,
+static unsigned collect_runs(struct rs_launch_eval *e, const struct rs_bound_side *side,
 			     unsigned at, const struct rs_form *f, struct rs_bound_run *runs,
 			     uint64_t taken[4])
 {
@@ -284,7 +285,7 @@ static unsigned collect_runs(const struct rs_launch_eval *e, const struct rs_bou
 	return join_runs(runs, n);
 }
 
-static int find_dense(const struct rs_launch_eval *e, const struct rs_bound_side *side, unsigned at,
+static int find_dense(struct rs_launch_eval *e, const struct rs_bound_side *side, unsigned at,
 		      const struct rs_form *f, struct extent *x)
 {
 	struct rs_bound_run runs[MAX_RUNS];
@@ -353,6 +354,7 @@ static void start(struct rs_launch_eval *e, const struct rs_ptx_kernel *k,
 	e->launch = launch;
 	e->ncons = 0;
 	e->strict = 0;
+	e->budget = MAX_WORK;
 	e->context = NULL;
 	for (uint32_t i = 0; i < k->bounds->natoms; i++)
 		e->range[i] = (struct rs_range){-RS_INF, RS_INF};

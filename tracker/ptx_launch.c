@@ -40,7 +40,7 @@ static struct rs_range type_range(unsigned how)
 }
 
 /* Range of a register's integer read as `how`; 0 if the integer may lie outside and wrap. */
-static int read_as(const struct rs_launch_eval *e, const struct rs_aff_poly *p, unsigned how,
+static int read_as(struct rs_launch_eval *e, const struct rs_aff_poly *p, unsigned how,
 		   struct rs_range *r)
 {
 	struct rs_range type = type_range(how);

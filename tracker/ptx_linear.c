@@ -205,7 +205,7 @@ static rs_wide scaled_box(const struct rs_launch_eval *e, const struct rs_form *
 }
 
 /* Improve the bound by one constraint after the other, best first, while it helps. */
-static rs_wide greedy(const struct rs_launch_eval *e, const struct rs_form *start, int64_t scale,
+static rs_wide greedy(struct rs_launch_eval *e, const struct rs_form *start, int64_t scale,
 		      const struct rs_form_cons *cons, unsigned ncons)
 {
 	struct rs_form cur = *start;
@@ -218,9 +218,15 @@ static rs_wide greedy(const struct rs_launch_eval *e, const struct rs_form *star
 		for (unsigned j = 0; j < ncons; j++)
 			for (unsigned i = 0; i < cons[j].d.n; i++) {
 				struct rs_form f = cur;
-				int64_t m = eliminate(&f, &cons[j].d, cons[j].d.t[i].atom);
+				int64_t m;
 				rs_wide x;
 
+				if (!rs_form_coef(&f, cons[j].d.t[i].atom))
+					continue;
+				if (!e->budget)
+					return best;
+				e->budget--;
+				m = eliminate(&f, &cons[j].d, cons[j].d.t[i].atom);
 				if (!m || m * scale > 1 << 20)
 					continue;
 				x = scaled_box(e, &f, m * scale);
@@ -286,7 +292,7 @@ static rs_wide round_down(const struct rs_form *f, rs_wide x)
 	return g > 1 && f->lo == f->hi && x < RS_WIDE_INF ? f->lo + floor_div(x - f->lo, g) * g : x;
 }
 
-rs_wide rs_form_sup(const struct rs_launch_eval *e, const struct rs_form *f)
+rs_wide rs_form_sup(struct rs_launch_eval *e, const struct rs_form *f)
 {
 	struct rs_form_cons all[RS_FORM_CONS + 12];
 	unsigned n = e->ncons, nrel = 0;
@@ -310,7 +316,7 @@ rs_wide rs_form_sup(const struct rs_launch_eval *e, const struct rs_form *f)
 	return round_down(f, best);
 }
 
-rs_wide rs_form_inf(const struct rs_launch_eval *e, const struct rs_form *f)
+rs_wide rs_form_inf(struct rs_launch_eval *e, const struct rs_form *f)
 {
 	struct rs_form neg = {0};
 

@@ -118,7 +118,14 @@ enum rs_opcode_what rs_opcode_what(const char *opcode);
 /* ptx_eval.c: the value that a VALUE step gives its destination. */
 struct rs_val rs_eval(struct rs_vals *v, const struct rs_flow_step *step);
 
-/* Shared by ptx_value.c and ptx_eval.c */
+/* ptx_step.c */
+void rs_vals_step(struct rs_vals *v, const struct rs_flow_step *step);
+
+/* Shared by the files of the walk. `key` names the place that makes an unknown. */
+const struct rs_val *rs_vals_keep(struct rs_vals *v, struct rs_val val);
+struct rs_val rs_val_unknown_at(struct rs_vals *v, unsigned width, uint64_t key, int64_t lo,
+				int64_t hi, struct rs_aff_origin origin);
+struct rs_val rs_val_param(struct rs_vals *v, unsigned width, uint32_t offset, unsigned type);
 struct rs_val rs_val_unknown(struct rs_vals *v, unsigned width, unsigned slot, int64_t lo,
 			     int64_t hi, struct rs_aff_origin origin);
 struct rs_val rs_val_choice(struct rs_vals *v, uint64_t key, const struct rs_val *const *in,
