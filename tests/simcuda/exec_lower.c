@@ -409,7 +409,6 @@ int sim_lower_dst(struct sim_lower *l, const struct rs_ptx_operand *op, char let
 			return sim_lower_fail(l, "wrong operands");
 		l->widen[l->nwiden].reg = v;
 		l->widen[l->nwiden].temp = t;
-		l->widen[l->nwiden].bytes = letter_bytes(letter);
 		l->widen[l->nwiden++].is_signed = is_signed;
 		v = t;
 	}
@@ -417,6 +416,7 @@ int sim_lower_dst(struct sim_lower *l, const struct rs_ptx_operand *op, char let
 	return l->failed;
 }
 
+/* Loads and conversions have extended their result to 32 bits; here to 64. */
 int sim_lower_finish(struct sim_lower *l)
 {
 	for (unsigned i = 0; i < l->nwiden; i++) {
@@ -425,8 +425,6 @@ int sim_lower_finish(struct sim_lower *l)
 
 		if (!o)
 			return l->failed;
-		/* 8-bit loads are extended to 32 bits already */
-		o->imm = l->widen[i].bytes == 2 && l->in->type != RS_PTX_S8 ? 2 : 4;
 	}
 	l->nwiden = 0;
 	return l->failed;

@@ -11,15 +11,14 @@
 
 #include "tests/simcuda/exec_priv.h"
 
-typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
 SIM_LANE_FN(copy_4, u32, u32, u32, u32, a)
 SIM_LANE_FN(copy_8, u64, u64, u64, u64, a)
 SIM_LANE_FN(trunc_8, u32, u64, u64, u64, a)
-SIM_LANE_FN(zext_4, u64, u32, u32, u32, o->imm == 2 ? (u16)a : a)
-SIM_LANE_FN(sext_4, int64_t, int32_t, u32, u32, o->imm == 2 ? (int16_t)a : a)
+SIM_LANE_FN(zext_4, u64, u32, u32, u32, a)
+SIM_LANE_FN(sext_4, int64_t, int32_t, u32, u32, a)
 SIM_LANE_FN(pack_2x16, u32, u32, u32, u32, (a & 0xffff) | b << 16)
 SIM_LANE_FN(pack_2x32, u64, u32, u32, u32, a | (u64)b << 32)
 SIM_LANE_FN(shift_16, u32, u32, u32, u32, a >> 16)

@@ -188,12 +188,13 @@ struct sim_module {
 #define SIM_SREGS(S)                                                                               \
 	S(TID_X, "%tid.x", 1)                                                                      \
 	S(TID_Y, "%tid.y", 1)                                                                      \
-	S(TID_Z, "%tid.z", 1) S(NTID_X, "%ntid.x", 1) S(NTID_Y, "%ntid.y", 1) S(                   \
-		NTID_Z, "%ntid.z", 1) S(CTAID_X, "%ctaid.x", 0) S(CTAID_Y, "%ctaid.y", 0)          \
-		S(CTAID_Z, "%ctaid.z", 0) S(NCTAID_X, "%nctaid.x", 1) S(NCTAID_Y, "%nctaid.y", 1)  \
-			S(NCTAID_Z, "%nctaid.z", 1) S(LANEID, "%laneid", 1) S(                     \
-				WARPID, "%warpid", 1) S(NWARPID, "%nwarpid", 1)                    \
-				S(SMID, "%smid", 1) S(NSMID, "%nsmid", 1) S(LT, "%lanemask_lt", 1) \
+	S(TID_Z, "%tid.z", 1)                                                                      \
+	S(NTID_X, "%ntid.x", 1)                                                                    \
+	S(NTID_Y, "%ntid.y", 1) S(NTID_Z, "%ntid.z", 1) S(CTAID_X, "%ctaid.x", 0) S(               \
+		CTAID_Y, "%ctaid.y", 0) S(CTAID_Z, "%ctaid.z", 0) S(NCTAID_X, "%nctaid.x", 1)      \
+		S(NCTAID_Y, "%nctaid.y", 1) S(NCTAID_Z, "%nctaid.z", 1) S(LANEID, "%laneid", 1)    \
+			S(WARPID, "%warpid", 1) S(NWARPID, "%nwarpid", 1) S(SMID, "%smid", 1)      \
+				S(NSMID, "%nsmid", 1) S(LT, "%lanemask_lt", 1)                     \
 					S(LE, "%lanemask_le", 1) S(EQ, "%lanemask_eq", 1)          \
 						S(GE, "%lanemask_ge", 1) S(GT, "%lanemask_gt", 1)  \
 							S(DYN, "%dynamic_smem_size", 1)            \
@@ -265,7 +266,6 @@ struct sim_lower {
 	const struct rs_ptx_insn *in; /* being lowered: emit takes guard and source from it */
 	struct {
 		uint32_t reg, temp;
-		unsigned bytes;
 		int is_signed;
 	} widen[8]; /* destinations that are wider than the result */
 	unsigned nwiden;

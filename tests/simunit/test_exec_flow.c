@@ -44,6 +44,10 @@ static void expect(const char *ptx, uint32_t grid, uint32_t block, const uint32_
 			 (unsigned long long)out[i], want[i]);
 		good = 0;
 	}
+	if (good && out[grid * block]) {
+		snprintf(err, sizeof err, "a thread outside the grid has run");
+		good = 0;
+	}
 	if (!ok(good, "%s", what))
 		tap_diag("%s", err);
 }
@@ -96,6 +100,15 @@ static void test_divergence(void)
 		      "mov.u32 %r2, 9; @%p1 mov.u32 %r2, 5; cvt.u64.u32 %x0, %r2; @!%p1 st.global.u64 [%o], %x0; @!%p1 exit;\n"
 		      "st.global.u64 [%o], %x0; ret;"),
 	       1, 64, w, "guarded ret, exit, mov and st");
+	for (unsigned i = 0; i < 64; i++)
+		w[i] = i + 100 + 100 + (7 + 9 + 11) * (0 + 1 + 2);
+	expect(KERNEL("",
+		      "mov.u32 %r5, %i; mov.u32 %r2, 0; mov.u32 %r3, 0;\n"
+		      "L: setp.eq.u32 %p0, %r3, 1; @%p0 mov.u32 %r5, 100; add.u32 %r2, %r2, %r5;\n"
+		      "mul.lo.u32 %r6, %r3, 7; mul.lo.u32 %r7, %r3, 9; mul.lo.u32 %r8, %r3, 11; add.u32 %r2, %r2, %r6;\n"
+		      "add.u32 %r2, %r2, %r7; add.u32 %r2, %r2, %r8; add.u32 %r3, %r3, 1;\n"
+		      "setp.lt.u32 %p1, %r3, 3; @%p1 bra L;" STORE),
+	       1, 64, w, "a guarded write keeps the old value for the next turn");
 }
 
 /* ---- calls ---- */
@@ -321,19 +334,21 @@ static void test_packing(void)
 {
 	uint32_t w[MAX_N];
 
-	for (unsigned i = 0; i < 7 * 23; i++)
-		w[i] = i / 7 * 1000 + i % 7 + collatz(i) * 10000;
 	for (unsigned block = 1; block <= 33;
 	     block += 6) { /* 1 7 13 19 25 31: packed or not, last vector partial */
 		unsigned grid = 23;
+
+		in[0] = 0;
 
 		for (unsigned i = 0; i < grid * block; i++)
 			w[i] = i / block * 1000 + i % block + collatz(i) * 100000;
 		expect(KERNEL("",
 			      "mov.u32 %r5, 0; mov.u32 %r3, %i;\nL: setp.le.u32 %p0, %r3, 1; @%p0 bra E; and.b32 %r4, %r3, 1;\n"
 			      "setp.eq.u32 %p1, %r4, 1; shr.u32 %r6, %r3, 1; mad.lo.u32 %r7, %r3, 3, 1; selp.u32 %r3, %r7, %r6, %p1;\n"
-			      "add.u32 %r5, %r5, 1; bra L;\nE: mad.lo.u32 %r2, %r0, 1000, %t; mad.lo.u32 %r2, %r5, 100000, %r2;" STORE),
+			      "add.u32 %r5, %r5, 1; bra L;\nE: mad.lo.u32 %r2, %r0, 1000, %t; mad.lo.u32 %r2, %r5, 100000, %r2; "
+			      "atom.global.add.u32 %r8, [%a], 1;" STORE),
 		       grid, block, w, "CTAs of few threads");
+		is_u64(in[0], grid * block, "each thread ran once");
 	}
 }
 

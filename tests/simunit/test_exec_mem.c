@@ -216,6 +216,29 @@ static void test_programs(void)
 		       "mov.u64 %x0, a; cvta.param.u64 %x0, %x0; ld.u64 %x1, [%x0+8]; st.u64 [%o], %x1;"),
 	       N, w, "parameters through a generic address");
 	for (unsigned i = 0; i < N; i++)
+		w[i] = (uint64_t)(in[16 * i] | in[16 * i + 1] << 8) + in[16 * i + 4] + 5;
+	expect(PROGRAM("", ".local .align 4 .b8 t[8]; .shared .align 4 .b32 s[64];\n",
+		       "mad.wide.u32 %x0, %i, 16, %a; ld.global.nc.u32 %r0, [%x0]; and.b32 %r0, %r0, 0xffff;\n"
+		       "ld.global.nc.L1::no_allocate.L2::128B.u8 %r1, [%x0+4]; mov.u64 %x1, t; cvta.local.u64 %x1, "
+		       "%x1; cvta.to.local.u64 %x2, %x1;\nst.local.u32 [%x2], %r0; membar.gl; fence.acq_rel.gpu; "
+		       "fence.sc.sys; ld.relaxed.gpu.u32 %r2, [%x1]; prefetch.global.L2 [%x0];\nmov.u64 %x3, s; "
+		       "cvta.shared.u64 %x4, %x3; cvta.to.shared.u64 %x4, %x4; sub.u64 %x4, %x4, %x3; mad.wide.u32 "
+		       "%x3, %i, 4, %x3;\nst.volatile.shared.u32 [%x3], %r1; ld.volatile.shared.u32 %r1, [%x3]; "
+		       "add.u32 %r2, %r2, %r1; cvt.u64.u32 %x5, %r2; add.u64 %x5, %x5, %x4; nanosleep.u32 20;\n"
+		       "add.u64 %x5, %x5, 5; st.release.gpu.global.u64 [%o], %x5;"),
+	       N, w, "qualifiers, fences, windows there and back");
+	for (unsigned i = 0; i < N; i++)
+		w[i] = i < 50 ? 3 : 4;
+	expect(PROGRAM(".const .f32 limit = 50.0;\n.func (.param .f32 r) f(.param .f32 x, .param .align 4 .b8 v[4])\n"
+		       "{ .reg .f32 %y, %l; .reg .b16 %c<4>; .reg .pred %q; ld.param.f32 %y, [x]; ld.const.f32 %l, [limit];\n"
+		       "setp.lt.f32 %q, %y, %l; ld.param.v4.u8 {%c0, %c1, %c2, %c3}, [v]; selp.b16 %c0, %c2, %c3, %q;\n"
+		       "cvt.rn.f32.u16 %y, %c0; st.param.f32 [r], %y; ret; }",
+		       "",
+		       "{ .param .f32 x; .param .align 4 .b8 v[4]; .param .f32 r; cvt.rn.f32.u32 %f0, %i; st.param.f32 [x], "
+		       "%f0; st.param.b32 [v], 0x04030201;\ncall.uni (r), f, (x, v); ld.param.f32 %f1, [r]; }\n"
+		       "cvt.rzi.u64.f32 %x0, %f1; st.global.u64 [%o], %x0;"),
+	       N, w, "parameters of calls: floats, bytes of a struct; a float constant");
+	for (unsigned i = 0; i < N; i++)
 		w[i] = (N - 1 - i) * 7 + 16;
 	kit_dynamic = 4 * N;
 	expect(PROGRAM(".extern .shared .align 8 .b8 dyn[];", ".shared .b64 one;\n",
