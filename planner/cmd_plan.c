@@ -109,7 +109,7 @@ static void print_infeasible(const struct rs_solve_result *s)
 static void print_plan(const struct rs_problem *p, const struct rs_solve_result *s)
 {
 	printf("{\"status\":\"%s\",\"time\":%" PRId64 ",\"best\":%" PRId64 ",\"bound\":%" PRId64
-	       ",\"gap\":%.3g,\"peak_turn\":%" PRId64 ",\"peak\":%" PRId64 ",\"slack\":%" PRId64
+	       ",\"gap\":%.6g,\"peak_turn\":%" PRId64 ",\"peak\":%" PRId64 ",\"slack\":%" PRId64
 	       ",\"tightest\":%u,\"choice\":[",
 	       rs_solve_status_names[s->status], s->cost.time, s->best, s->bound, s->gap,
 	       s->cost.turn, s->cost.peak, s->cost.slack, s->cost.tightest);

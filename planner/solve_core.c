@@ -58,6 +58,7 @@ struct rs_core {
 	struct class *class;
 	uint32_t nclass, nchoice;
 	uint32_t *sibling;
+	struct rs_histogram losses;
 	int64_t base_m, base_t;
 	/* of the pass */
 	struct part *part;
@@ -248,31 +249,17 @@ int rs_core_create(struct rs_core **ret, const struct rs_prep *prep, const struc
 		rs_core_free(core);
 		return -ENOMEM;
 	}
+	for (uint32_t i = 0; i < core->nclass; i++)
+		for (uint32_t k = core->class[i].begin; k < core->class[i].end; k++)
+			rs_histogram_add(&core->losses, core->choice[k].loss,
+					 core->class[i].copies);
 	*ret = core;
 	return 0;
 }
 
-static int compare(const void *x, const void *y)
-{
-	uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-
-	return a < b ? -1 : a > b;
-}
-
 uint64_t rs_core_kth(const struct rs_core *core, uint32_t k)
 {
-	uint64_t *v = malloc(((size_t)core->nchoice + 1) * sizeof(*v)), kth = RS_LOSS;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; v && i < core->nchoice; i++)
-		if (core->choice[i].loss && core->choice[i].loss < RS_LOSS)
-			v[n++] = core->choice[i].loss;
-	if (n > k) {
-		qsort(v, n, sizeof(*v), compare);
-		kth = v[k];
-	}
-	free(v);
-	return kth;
+	return rs_histogram_kth(&core->losses, k);
 }
 
 /* ---- parts of a pass ---- */

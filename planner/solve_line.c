@@ -15,7 +15,8 @@ struct rs_line {
 	const struct rs_prep *prep;
 	const struct rs_dual *dual;
 	const struct rs_tail *tail;
-	uint64_t *loss;	 /* of each step before the tail */
+	uint64_t *loss; /* of each step before the tail */
+	struct rs_histogram losses;
 	uint64_t *start; /* [(at + 1) * modes] least loss on the way there */
 	struct rs_head *head;
 	uint32_t *by_to; /* steps of each segment by (to, number) */
@@ -47,6 +48,7 @@ static void least_losses(struct rs_line *line)
 		uint64_t *here = &line->start[(size_t)a->segment * modes];
 
 		line->loss[k] = rs_dual_loss(line->dual, prep, a);
+		rs_histogram_add(&line->losses, line->loss[k], 1);
 		if (here[a->from] + line->loss[k] < here[modes + a->to])
 			here[modes + a->to] = here[a->from] + line->loss[k];
 	}
@@ -96,27 +98,9 @@ void rs_line_free(struct rs_line *line)
 	free(line);
 }
 
-static int compare(const void *x, const void *y)
-{
-	uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-
-	return a < b ? -1 : a > b;
-}
-
 uint64_t rs_line_kth(const struct rs_line *line, uint32_t k)
 {
-	size_t steps = line->prep->first[line->tail->at], n = 0;
-	uint64_t *v = malloc((steps + 1) * sizeof(*v)), kth = RS_LOSS;
-
-	for (size_t i = 0; v && i < steps; i++)
-		if (line->loss[i] && line->loss[i] < RS_LOSS)
-			v[n++] = line->loss[i];
-	if (n > k) {
-		qsort(v, n, sizeof(*v), compare);
-		kth = v[k];
-	}
-	free(v);
-	return kth;
+	return rs_histogram_kth(&line->losses, k);
 }
 
 /* The step's loss on top of the least loss with which its entry is reached. */

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define THIN_LENGTH 1024
+
 static int grow(struct rs_list *list, uint32_t room)
 {
 	struct rs_label *v = realloc(list->v, (size_t)room * sizeof(*v));
@@ -97,6 +99,41 @@ static inline int passes(const struct rs_filter *f, int64_t p, int64_t c)
 	return loss <= (rs_wide)f->g;
 }
 
+static uint32_t keep_within(struct rs_list *list, const struct rs_filter *f)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < list->n; i++)
+		if (passes(f, list->v[i].p, list->v[i].c))
+			list->v[n++] = list->v[i];
+	return n;
+}
+
+/* The labels of least loss, and if those are too many as well, some of them at even distances. */
+static void thin(struct rs_search *s, struct rs_list *list, const struct rs_filter *filter)
+{
+	struct rs_filter f = *filter;
+	uint32_t n, stride;
+
+	s->thinned = 1;
+	if (s->list_max > THIN_LENGTH)
+		s->list_max = THIN_LENGTH;
+	for (int round = 0; round < 6 && list->n > s->list_max; round++) {
+		struct rs_label first = list->v[0];
+
+		f.g /= 2;
+		n = keep_within(list, &f);
+		if (!n)
+			list->v[n++] = first;
+		list->n = n;
+	}
+	stride = list->n / s->list_max + 1;
+	n = 0;
+	for (uint32_t i = 0; i < list->n; i += stride)
+		list->v[n++] = list->v[i];
+	list->n = n;
+}
+
 static int node_room(struct rs_search *s)
 {
 	uint32_t room = s->node_room ? s->node_room : 4096;
@@ -135,12 +172,16 @@ static int put(struct rs_search *s, struct rs_list *out, const struct rs_head *h
 }
 
 int rs_list_expand(struct rs_search *s, struct rs_list *out, struct rs_head *head, uint32_t n,
-		   const struct rs_filter *f)
+		   const struct rs_filter *filter)
 {
+	struct rs_filter copy = *filter;
+	const struct rs_filter *f = &copy;
 	uint32_t live = 0;
 	int64_t best = INT64_MAX;
 	int r = 0;
 
+	if (s->thinned && s->room > copy.g)
+		copy.g = s->room;
 	out->n = 0;
 	for (uint32_t i = 0; i < n; i++)
 		if (load(&head[i], f))
@@ -161,6 +202,8 @@ int rs_list_expand(struct rs_search *s, struct rs_list *out, struct rs_head *hea
 			sift(head, live, 0);
 	}
 	s->labels += out->n;
+	if (!r && s->list_max && out->n > s->list_max)
+		thin(s, out, f);
 	return r;
 }
 

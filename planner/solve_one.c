@@ -10,9 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-#define TAIL_FIRST  4	 /* segments listed from the back at first, then twice as many */
-#define TAIL_LABELS 8192 /* until there are so many labels */
-#define CORE_FIRST  12	 /* losses that the first pass takes in, then twice as many */
+#define TAIL_FIRST  4	  /* segments listed from the back at first, then twice as many */
+#define TAIL_LABELS 8192  /* until there are so many labels */
+#define CORE_FIRST  12	  /* losses that the first pass takes in, then twice as many */
+#define LIST_FIRST  32768 /* labels of a list before it is thinned, then LIST_MORE times as many */
+#define LIST_MORE   16
 
 struct run {
 	struct rs_search *s;
@@ -22,6 +24,7 @@ struct run {
 	uint32_t *step, tail_nodes;
 	int64_t bound;
 	int tail_full; /* the tail got too long to list */
+	uint32_t list_max;
 };
 
 uint64_t rs_search_clock(void)
@@ -147,20 +150,34 @@ static int done(struct run *run)
 	       (double)(s->best - run->bound) <= s->opt->gap * (double)s->best || rs_search_over(s);
 }
 
-/* Does the cheapest priced plan break a limit before the tail? */
+/*
+ * Does the cheapest plan at a price just above break a limit before the tail? Just above, as at the
+ * price itself plans of very different bytes may cost the same.
+ */
 static int breaks_limits(const struct run *run)
 {
 	const struct rs_prep *prep = run->prep;
+	const struct rs_dual *d = &run->dual;
 	int64_t held = 0;
 
 	for (uint32_t i = 0, mode = 0; i < run->tail.at; i++) {
-		const struct rs_step *a =
-			&prep->step[run->dual.next[(size_t)i * prep->modes + mode]];
+		const struct rs_step *best = &prep->step[d->next[(size_t)i * prep->modes + mode]];
+		rs_wide least = RS_LOTS;
 
-		if (held > a->lim)
+		for (uint32_t k = prep->first[i]; prep->modes == 1 && k < prep->first[i + 1]; k++) {
+			const struct rs_step *a = &prep->step[k];
+			rs_wide cost = (rs_wide)a->t * prep->scale +
+				       (rs_wide)a->m * ((rs_wide)d->price[0] + 1);
+
+			if (k == prep->first[i] || cost < least) {
+				least = cost;
+				best = a;
+			}
+		}
+		if (held > best->lim)
 			return 1;
-		held += a->m;
-		mode = a->to;
+		held += best->m;
+		mode = best->to;
 	}
 	return 0;
 }
@@ -218,8 +235,13 @@ static int pass(struct run *run, struct passes *p, uint64_t g, struct rs_found *
 	int r;
 
 	run->s->nnode = run->tail_nodes;
+	run->s->list_max = run->list_max;
+	run->s->thinned = 0;
+	run->s->room = room(run) < (rs_wide)RS_LOSS ? (uint64_t)room(run) : RS_LOSS;
 	r = p->core ? rs_core_pass(p->core, run->s, g, found)
 		    : rs_line_pass(p->line, run->s, g, found);
+	found->cut |= run->s->thinned;
+	run->s->list_max = 0;
 	if (r || found->c >= run->s->best)
 		return r;
 	if (p->core)
@@ -239,21 +261,30 @@ static uint64_t next_threshold(const struct passes *p, uint32_t k, uint64_t last
 	return (rs_wide)g * 2 < most ? g : most < (rs_wide)RS_LOSS ? (uint64_t)most : RS_LOSS;
 }
 
-/* Passes until done. -EDOM: see pass(). */
+/*
+ * Passes until done, or until all that can be listed has been. A pass that was cut is tried with
+ * smaller thresholds first, then with longer lists. -EDOM: see pass().
+ */
 static int deepen(struct run *run, struct passes *p)
 {
 	uint64_t last = 0, limit = RS_LOSS;
 	uint32_t k = CORE_FIRST;
 	int r = 0;
 
+	run->list_max = LIST_FIRST < run->s->node_max ? LIST_FIRST : run->s->node_max;
 	while (!r && !done(run)) {
 		uint64_t g = next_threshold(p, k, last, room(run));
 		struct rs_found found;
 
 		if (g >= limit)
 			g = last + (limit - last) / 2;
-		if (limit < RS_LOSS && g - last < limit / 8)
-			break;
+		if (limit < RS_LOSS && g - last <= limit / 8) {
+			if (run->list_max >= run->s->node_max / LIST_MORE)
+				break;
+			run->list_max *= LIST_MORE;
+			limit = RS_LOSS;
+			continue;
+		}
 		r = pass(run, p, g, &found);
 		if (r)
 			break;

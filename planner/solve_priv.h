@@ -79,6 +79,14 @@ struct rs_search {
 	uint64_t labels;
 	struct rs_node *node;
 	uint32_t nnode, node_room, node_max;
+	/*
+	 * Longer lists are thinned (0: never). What is thinned proves nothing but still finds plans, and
+	 * as the proof is lost anyway, lists are kept short for the rest of the pass.
+	 */
+	uint32_t list_max;
+	int thinned;
+	uint64_t
+		room; /* loss that a plan faster than the best can have; what thinned lists go by */
 };
 
 struct rs_dual {
@@ -95,7 +103,7 @@ struct rs_dual {
 struct rs_found {
 	int64_t c; /* INT64_MAX: none */
 	uint32_t front, back;
-	int cut; /* the label limit was hit: nothing is proven */
+	int cut; /* not all was listed: nothing is proven */
 };
 
 /* solve_prep.c. 0, -ENOMEM, or -ENODATA: infeasible, and prep says why. `less` lowers every cap. */
@@ -131,6 +139,29 @@ void rs_list_free(struct rs_list *list);
 void rs_list_join(const struct rs_list *a, const struct rs_list *b, int64_t off,
 		  struct rs_found *found);
 int rs_list_hull(struct rs_list *hull, const struct rs_list *list);
+
+/* How many losses there are of each number of bits: good enough to choose thresholds by. */
+struct rs_histogram {
+	uint32_t count[65];
+};
+
+static inline void rs_histogram_add(struct rs_histogram *h, uint64_t loss, uint32_t times)
+{
+	if (loss && loss < RS_LOSS)
+		h->count[64 - __builtin_clzll(loss)] += times;
+}
+
+static inline uint64_t rs_histogram_kth(const struct rs_histogram *h, uint32_t k)
+{
+	uint32_t sum = 0;
+
+	for (int bits = 1; bits < 62; bits++) {
+		sum += h->count[bits];
+		if (sum >= k)
+			return (UINT64_C(1) << bits) - 1;
+	}
+	return RS_LOSS;
+}
 
 /* solve_dual.c */
 int rs_dual_alloc(struct rs_dual *d, const struct rs_prep *prep);
@@ -170,7 +201,7 @@ int rs_core_pass(struct rs_core *core, struct rs_search *s, uint64_t g, struct r
 void rs_core_plan(const struct rs_core *core, const struct rs_search *s,
 		  const struct rs_found *found, uint32_t *step);
 void rs_core_free(struct rs_core *core);
-/* The k-th smallest loss that is not 0, in either; RS_LOSS if there are fewer. */
+/* A loss below which there are k of either, about; RS_LOSS if there are fewer. */
 uint64_t rs_line_kth(const struct rs_line *line, uint32_t k);
 uint64_t rs_core_kth(const struct rs_core *core, uint32_t k);
 
