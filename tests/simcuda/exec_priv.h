@@ -185,21 +185,18 @@ struct sim_module {
 };
 
 /* Special registers: name, bytes a lane, known before the CTA starts (1) or per CTA (0). */
-#define SIM_SREGS(S)                                                                               \
-	S(TID_X, "%tid.x", 1)                                                                      \
-	S(TID_Y, "%tid.y", 1)                                                                      \
-	S(TID_Z, "%tid.z", 1)                                                                      \
-	S(NTID_X, "%ntid.x", 1)                                                                    \
-	S(NTID_Y, "%ntid.y", 1) S(NTID_Z, "%ntid.z", 1) S(CTAID_X, "%ctaid.x", 0) S(               \
-		CTAID_Y, "%ctaid.y", 0) S(CTAID_Z, "%ctaid.z", 0) S(NCTAID_X, "%nctaid.x", 1)      \
-		S(NCTAID_Y, "%nctaid.y", 1) S(NCTAID_Z, "%nctaid.z", 1) S(LANEID, "%laneid", 1)    \
-			S(WARPID, "%warpid", 1) S(NWARPID, "%nwarpid", 1) S(SMID, "%smid", 1)      \
-				S(NSMID, "%nsmid", 1) S(LT, "%lanemask_lt", 1)                     \
-					S(LE, "%lanemask_le", 1) S(EQ, "%lanemask_eq", 1)          \
-						S(GE, "%lanemask_ge", 1) S(GT, "%lanemask_gt", 1)  \
-							S(DYN, "%dynamic_smem_size", 1)            \
-								S(TOTAL, "%total_smem_size", 1)    \
-									S(GRIDID, "%gridid", 1)
+/* clang-format off */
+#define SIM_SREGS(S) \
+	S(TID_X, "%tid.x", 1) S(TID_Y, "%tid.y", 1) S(TID_Z, "%tid.z", 1) \
+	S(NTID_X, "%ntid.x", 1) S(NTID_Y, "%ntid.y", 1) S(NTID_Z, "%ntid.z", 1) \
+	S(CTAID_X, "%ctaid.x", 0) S(CTAID_Y, "%ctaid.y", 0) S(CTAID_Z, "%ctaid.z", 0) \
+	S(NCTAID_X, "%nctaid.x", 1) S(NCTAID_Y, "%nctaid.y", 1) S(NCTAID_Z, "%nctaid.z", 1) \
+	S(LANEID, "%laneid", 1) S(WARPID, "%warpid", 1) S(NWARPID, "%nwarpid", 1) \
+	S(SMID, "%smid", 1) S(NSMID, "%nsmid", 1) \
+	S(LT, "%lanemask_lt", 1) S(LE, "%lanemask_le", 1) S(EQ, "%lanemask_eq", 1) \
+	S(GE, "%lanemask_ge", 1) S(GT, "%lanemask_gt", 1) \
+	S(DYN, "%dynamic_smem_size", 1) S(TOTAL, "%total_smem_size", 1) S(GRIDID, "%gridid", 1)
+/* clang-format on */
 
 enum sim_sreg {
 	SIM_SREG_NONE,

@@ -334,12 +334,11 @@ static void test_packing(void)
 {
 	uint32_t w[MAX_N];
 
-	for (unsigned block = 1; block <= 33;
-	     block += 6) { /* 1 7 13 19 25 31: packed or not, last vector partial */
+	/* 1, 7, 13, ...: packed or not, the last vector partly filled */
+	for (unsigned block = 1; block <= 33; block += 6) {
 		unsigned grid = 23;
 
 		in[0] = 0;
-
 		for (unsigned i = 0; i < grid * block; i++)
 			w[i] = i / block * 1000 + i % block + collatz(i) * 100000;
 		expect(KERNEL("",
