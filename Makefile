@@ -108,6 +108,9 @@ $(O)/libsim.a: $(call objs,$(SIM_SRC))
 # The digest kernel's PTX is part of the library.
 $(O)/obj/shim/devops.o: shim/kernels/digest.ptx
 
+# The dlsym door is called while a sanitizer starts, before instrumented code can run.
+$(O)/obj/shim/doors.o: BASE := $(filter-out $(SAN),$(BASE))
+
 $(SHIM): $(call objs,$(SHIM_SRC)) $(O)/libtracker.a $(wildcard shim/*.map) | $(PYHOOK)
 	$(call msg,LINK,$@)
 	$(Q)$(CC) -shared $(CFLAGS) $(SAN) -Wl,-soname,libreplayshim.so -Wl,-z,relro,-z,now $(DEFS) \

@@ -41,11 +41,35 @@ struct walk {
 	void *found;
 };
 
+/*
+ * A sanitizer's start resolves its own functions through this door, before its interceptors of libc's
+ * string functions work: so none is called on the way to the real dlsym, and this file is compiled
+ * without instrumentation (Makefile).
+ */
 static const char *base_name(const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	const char *base = path;
 
-	return slash ? slash + 1 : path;
+	for (; *path; path++)
+		if (*path == '/')
+			base = path + 1;
+	return base;
+}
+
+/* The rest of text behind prefix, or NULL. */
+static const char *behind(const char *text, const char *prefix)
+{
+	for (; *prefix; prefix++, text++)
+		if (*text != *prefix)
+			return NULL;
+	return text;
+}
+
+static int same(const char *a, const char *b)
+{
+	const char *rest = behind(a, b);
+
+	return rest && !*rest;
 }
 
 /* Number of symbols, from the GNU hash table: the highest chain's end. */
@@ -75,7 +99,7 @@ static int walk_object(struct dl_phdr_info *info, size_t size, void *arg)
 	uint32_t n;
 
 	(void)size;
-	if (strncmp(name, "libc.so", 7) && strncmp(name, "libdl.so", 8))
+	if (!behind(name, "libc.so") && !behind(name, "libdl.so"))
 		return 0;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -94,7 +118,7 @@ static int walk_object(struct dl_phdr_info *info, size_t size, void *arg)
 	n = symbol_count(gnu);
 	for (uint32_t i = 0; i < n; i++) {
 		if (sym[i].st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym[i].st_info) == STT_FUNC &&
-		    !strcmp(strings + sym[i].st_name, w->want)) {
+		    same(strings + sym[i].st_name, w->want)) {
 			w->found = (void *)(info->dlpi_addr + sym[i].st_value);
 			return 1;
 		}
