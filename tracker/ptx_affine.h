@@ -48,8 +48,9 @@ void rs_aff_release(struct rs_aff_mem *mem);
 	K(PARAM)                                                                                   \
 	K(NTID)                                                                                    \
 	K(NCTAID)                                                                                  \
-	K(TID) K(CTAID) K(LOOP) K(UNKNOWN) K(SYMBOL) K(CHOICE) K(FLOOR) K(MAGIC) K(TRUNC) K(MIN)   \
-		K(MAX) K(AND) K(OR) K(XOR) K(SHL) K(SHR) K(EXTEND) K(ABS)
+	K(TID)                                                                                     \
+	K(CTAID) K(LOOP) K(UNKNOWN) K(SYMBOL) K(CHOICE) K(FLOOR) K(MAGIC) K(TRUNC) K(MIN) K(MAX)   \
+		K(AND) K(OR) K(XOR) K(SHL) K(SHR) K(EXTEND) K(ABS)
 
 enum rs_aff_kind {
 #define K(id) RS_AFF_##id,
