@@ -43,6 +43,7 @@ void rs_aff_release(struct rs_aff_mem *mem);
  */
 #define RS_AFF_HIGH 256
 
+/* clang-format off */
 #define RS_AFF_KINDS(K)                                                                            \
 	K(NONE)                                                                                    \
 	K(PARAM)                                                                                   \
@@ -51,6 +52,7 @@ void rs_aff_release(struct rs_aff_mem *mem);
 	K(TID)                                                                                     \
 	K(CTAID) K(LOOP) K(UNKNOWN) K(SYMBOL) K(CHOICE) K(FLOOR) K(MAGIC) K(TRUNC) K(MIN) K(MAX)   \
 		K(AND) K(OR) K(XOR) K(SHL) K(SHR) K(EXTEND) K(ABS)
+/* clang-format on */
 
 enum rs_aff_kind {
 #define K(id) RS_AFF_##id,

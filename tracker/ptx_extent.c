@@ -13,7 +13,7 @@
 
 #define MAX_RUNS   128
 #define MAX_PIECES 64
-#define MAX_WORK   6000 /* eliminations of one evaluation */
+#define MAX_WORK   1500 /* eliminations of one evaluation */
 
 int rs_launch_needs(struct rs_launch_eval *e, const struct rs_need *needs, unsigned n)
 {

@@ -291,10 +291,10 @@ static void eval_loop(struct rs_launch_eval *e, uint16_t id, const struct rs_bou
 	e->whole[id] = (uint8_t)whole;
 }
 
-void rs_launch_atom(struct rs_launch_eval *e, uint16_t id)
+/* What the launch itself says. */
+static void eval_leaf(struct rs_launch_eval *e, uint16_t id, const struct rs_bound_atom *a)
 {
-	const struct rs_bound_atom *a = &e->b->atoms[id];
-	struct rs_range x, *r = &e->range[id];
+	struct rs_range *r = &e->range[id];
 
 	switch (a->kind) {
 	case RS_AFF_PARAM:
@@ -312,6 +312,17 @@ void rs_launch_atom(struct rs_launch_eval *e, uint16_t id)
 	case RS_AFF_CTAID:
 		*r = (struct rs_range){0, (int64_t)e->launch->grid[a->a] - 1};
 		break;
+	default:
+		break;
+	}
+}
+
+void rs_launch_atom(struct rs_launch_eval *e, uint16_t id)
+{
+	const struct rs_bound_atom *a = &e->b->atoms[id];
+	struct rs_range x, *r = &e->range[id];
+
+	switch (a->kind) {
 	case RS_AFF_LOOP:
 		eval_loop(e, id, a);
 		break;
@@ -353,6 +364,7 @@ void rs_launch_atom(struct rs_launch_eval *e, uint16_t id)
 			*r = (struct rs_range){0, -x.lo > x.hi ? -x.lo : x.hi};
 		break;
 	default:
+		eval_leaf(e, id, a);
 		break;
 	}
 	e->vague[id] = a->kind > RS_AFF_LOOP && (rs_wide)r->hi - r->lo >= INT32_MAX;

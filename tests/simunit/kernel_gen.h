@@ -27,7 +27,6 @@ struct gen {
 	unsigned nlive, nptr;
 	unsigned mutable[4], nmutable;
 	unsigned depth, accesses, loops;
-	int tame; /* only what compilers emit for dense kernels */
 };
 
 static uint32_t gen_rand(struct gen *g, uint32_t below)
@@ -107,14 +106,19 @@ static unsigned gen_value(struct gen *g)
 			"setp.lt.s32 %%p%u, %%r%u, %%r%u;\nselp.b32 %%r%u, %%r%u, %%r%u, %%p%u;\n",
 			g->np, a, b, d, a, b, g->np);
 		break;
-	case 9: /* x / 3 by a reciprocal, as nvcc and tinygrad write it */
-		if (c & 1)
+	case 9: /* x / 3 by a reciprocal, as nvcc and tinygrad write it; the last only for x < 32 */
+		if (c % 3 == 0)
 			gen_put(g,
 				"mul.hi.u32 %%r%u, %%r%u, -1431655765;\nshr.u32 %%r%u, %%r%u, 1;\n",
 				d, a, d, d);
 		else
-			gen_put(g, "mul.lo.s32 %%r%u, %%r%u, 43691;\nshr.s32 %%r%u, %%r%u, 17;\n",
-				d, a, d, d);
+			gen_put(g, "mul.lo.s32 %%r%u, %%r%u, %u;\nshr.s32 %%r%u, %%r%u, %u;\n", d,
+				a, c % 3 == 1 ? 43691 : 11, d, d, c % 3 == 1 ? 17 : 5);
+		if (c & 4) { /* and the remainder */
+			gen_keep(g, d);
+			d = ++g->nr;
+			gen_put(g, "mad.lo.s32 %%r%u, %%r%u, -3, %%r%u;\n", d, d - 1, a);
+		}
 		break;
 	case 10:
 		gen_put(g, "shl.b32 %%r%u, %%r%u, 5;\nand.b32 %%r%u, %%r%u, 31;\n", d, a, d + 1, b);
@@ -242,8 +246,19 @@ static void gen_condition(struct gen *g, const char *skip, unsigned label)
 		snprintf(bound, sizeof(bound), "%%r%u", gen_live(g));
 	else
 		snprintf(bound, sizeof(bound), "%d", (int)gen_rand(g, 70) - 4);
-	gen_put(g, "setp.%s.%c32 %%p%u, %%r%u, %s;\n", cmps[gen_rand(g, gen_rand(g, 3) ? 4 : 6)],
-		gen_rand(g, 3) ? 's' : 'u', ++g->np, gen_live(g), bound);
+	if (!gen_rand(g, 4)) { /* compared as 64 bits */
+		char how = gen_rand(g, 2) ? 's' : 'u';
+
+		g->nrd += 2;
+		gen_put(g, "cvt.%c64.%c32 %%rd%u, %%r%u;\ncvt.%c64.%c32 %%rd%u, %%r%u;\n", how, how,
+			g->nrd - 1, gen_live(g), how, how, g->nrd, gen_live(g));
+		gen_put(g, "setp.%s.%c64 %%p%u, %%rd%u, %%rd%u;\n", cmps[gen_rand(g, 4)], how,
+			++g->np, g->nrd - 1, g->nrd);
+	} else {
+		gen_put(g, "setp.%s.%c32 %%p%u, %%r%u, %s;\n",
+			cmps[gen_rand(g, gen_rand(g, 3) ? 4 : 6)], gen_rand(g, 3) ? 's' : 'u',
+			++g->np, gen_live(g), bound);
+	}
 	if (!gen_rand(g, 3)) {
 		unsigned a = g->np;
 
@@ -473,8 +488,12 @@ static void gen_tame(struct gen *g)
 	unsigned per = vec * pieces, base;
 
 	gen_head(g);
-	g->tame = 1;
 	gen_put(g, "mov.u32 %%r20, 0;\n");
+	if (!gen_rand(g, 4)) /* some threads may leave early, on a path of their own */
+		gen_put(g,
+			"setp.lt.s32 %%p20, %%r5, %u;\n@%%p20 bra SIDE;\nsetp.eq.s32 %%p21, %%r1, %u;\n"
+			"@%%p21 ret;\nSIDE:\n",
+			gen_rand(g, 10), gen_rand(g, 40));
 	switch (gen_rand(g, 5)) {
 	case 0: /* i < n, one piece a thread */
 		gen_put(g, "setp.ge.%c32 %%p1, %%r3, %%r4;\n@%%p1 bra OUT%u;\n",

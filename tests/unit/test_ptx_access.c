@@ -220,6 +220,13 @@ static void test_tinygrad(void)
 	launch.block[0] = 3;
 	launch.grid[0] = 5;
 	ok(!eval(A, RS_PTX_WRITES).dense, "15 threads do not divide by 8");
+	/* A reciprocal that is only good for small numbers is not taken for a division. */
+	take(ENTRY
+	     "mul.lo.s32 %r7, %r6, 11; shr.s32 %r7, %r7, 5; mad.lo.s32 %r8, %r7, -3, %r6;\n"
+	     "mul.wide.s32 %rd4, %r8, 4; add.s64 %rd5, %rd1, %rd4; ld.global.f32 %f1, [%rd5];\n" OUT);
+	ok(eval(A, RS_PTX_READS).lo <= -8, "x - x * 11 / 32 * 3 may be negative");
+	launch.grid[0] = 1;
+	expect(A, RS_PTX_READS, 1, 0, 0, 12, "but not below 32");
 	/* A gated load in a padded convolution: the gate keeps the index inside. */
 	take(ENTRY
 	     "add.s32 %r7, %r6, -3; setp.lt.s32 %p1, %r7, 100; setp.lt.s32 %p2, -1, %r7;\n"
@@ -267,6 +274,23 @@ static void test_loops(void)
 	     "mov.u32 %r7, 0;\nLOOP: add.s32 %r7, %r7, 1; setp.lt.s32 %p1, %r7, 9; @%p1 bra LOOP;\n"
 	     "mul.wide.s32 %rd4, %r7, 4; add.s64 %rd5, %rd1, %rd4; st.global.f32 [%rd5], %f1;\n" OUT);
 	expect(A, RS_PTX_WRITES, 1, 1, 36, 40, "a counter after its loop has its last value");
+}
+
+static void test_exits(void)
+{
+	take(ENTRY
+	     "setp.lt.s32 %p1, %r2, 5; @%p1 bra ON; setp.eq.s32 %p2, %r5, 3; @%p2 ret;\nON:\n" INDEX4
+	     "st.global.f32 [%rd5], %f1;\n" OUT);
+	expect(A, RS_PTX_WRITES, 1, 0, 0, 512, "a thread may have left on another path");
+	take(ENTRY "setp.lt.s32 %p1, %r2, 5; @%p1 bra ON; mov.u32 %r9, 1;\nON:\n" INDEX4
+		   "st.global.f32 [%rd5], %f1;\n" OUT);
+	expect(A, RS_PTX_WRITES, 1, 1, 0, 512, "paths that join again do not matter");
+	/* Comparisons of widened values count only if the widening is what it seems. */
+	take(ENTRY "add.s32 %r7, %r6, -8; cvt.u64.u32 %rd4, %r7; cvt.u64.u32 %rd5, %r1;\n"
+		   "setp.ge.u64 %p1, %rd4, %rd5; @%p1 bra DONE; mul.wide.s32 %rd6, %r6, 4;\n"
+		   "add.s64 %rd7, %rd1, %rd6; st.global.f32 [%rd7], %f1;\n" OUT);
+	ok(eval(A, RS_PTX_WRITES).hi >= 432 && !eval(A, RS_PTX_WRITES).dense,
+	   "a comparison of a wrapped widening proves nothing");
 }
 
 static void test_pointers(void)
@@ -429,6 +453,7 @@ int main(void)
 	test_nvcc();
 	test_tinygrad();
 	test_loops();
+	test_exits();
 	test_pointers();
 	test_words();
 	test_gather();
