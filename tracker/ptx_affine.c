@@ -204,7 +204,8 @@ const struct rs_aff_poly *rs_aff_add(struct rs_aff *s, const struct rs_aff_poly 
 	p = new_poly(s, a->width, n);
 	p->c = reduce(a->width, (uint64_t)a->c + (uint64_t)k * (uint64_t)b->c);
 	p->n = (uint8_t)n;
-	memcpy(p->t, out, n * sizeof(*out));
+	for (i = 0; i < n; i++)
+		p->t[i] = out[i];
 	return p;
 }
 

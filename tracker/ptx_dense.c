@@ -111,7 +111,7 @@ static int push_digit(struct dense *d, int64_t stride, int64_t count)
 /* Bytes (or steps) filled from 0 by digits on top of `unit`; 0 if there is a hole. */
 static int64_t fill(const struct digit *digit, unsigned n, int64_t unit)
 {
-	uint32_t used = 0;
+	uint64_t used = 0;
 	int64_t s = unit;
 
 	for (unsigned k = 0; k < n; k++) {
@@ -122,7 +122,7 @@ static int64_t fill(const struct digit *digit, unsigned n, int64_t unit)
 			if (!(used >> i & 1) &&
 			    (best == MAX_DIGITS || digit[i].stride < digit[best].stride))
 				best = i;
-		used |= 1u << best;
+		used |= (uint64_t)1 << best;
 		if (digit[best].stride > s ||
 		    __builtin_mul_overflow(digit[best].stride, digit[best].count - 1, &more) ||
 		    __builtin_add_overflow(s, more, &s))
