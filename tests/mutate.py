@@ -64,7 +64,7 @@ def build_and_test(tree):
     """0 when every test passes, else the name of the first that fails."""
     objects = []
     sources = [f for f in sorted(os.listdir(tree + "/tracker")) if f.endswith(".c")]
-    wanted = ("access window preserve oplist memory extent compare engine records findings digest").split()
+    wanted = ("access window preserve oplist memory extent compare engine generator records findings digest").split()
     sources = [f for f in sources if f[:-2] in wanted or f.startswith("addrmap")]
     for f in sources:
         obj = f"{tree}/{f}.o"

@@ -119,6 +119,26 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 /* The program has synchronised with the device: a good moment to finish records (never blocks). */
 void rs_engine_poll(struct rs_engine *e);
 
+/* --- random generators of libraries ---------------------------------------------------------- */
+
+/*
+ * A draw from a generator whose state the engine cannot read (cuRAND host API). It is a call like any
+ * other (its output ranges are dense writes), made between rs_engine_before and rs_engine_after; on top,
+ * after rs_engine_before:
+ *
+ *   rs_engine_draw returns 1: a replay is served the bytes that its forward drew; they are enqueued,
+ *     the library must not be called, the generator stays where it is (P2). `position` is not advanced.
+ *   rs_engine_draw returns 0: call the library, advance the position, then rs_engine_drawn.
+ *
+ * generator: identity, never reused. position: draws so far in any unit that tells equal from different.
+ * Serving works for every generator type and ordering; it costs the output's bytes per pending forward
+ * (preserve mode only). In audit a replay that draws from another position is a finding (RS002).
+ */
+int rs_engine_draw(struct rs_engine *e, struct rs_thread *t, const struct rs_call *call,
+		   uint64_t generator, uint64_t position);
+void rs_engine_drawn(struct rs_engine *e, struct rs_thread *t, const struct rs_call *call,
+		     uint64_t generator, uint64_t position);
+
 /* --- markers -------------------------------------------------------------------------------- */
 
 /*

@@ -174,8 +174,15 @@ enum rs_flag {
 	RS_F_STRUCTURE = 128,
 	RS_F_NO_FORWARD = 256,
 	RS_F_INTERNAL = 512,
-	RS_F_AMBIGUOUS = 1024,
-	RS_F_FREED = 2048,
+	RS_F_RANDOM = 1024,	 /* a generator stood elsewhere */
+	RS_F_OTHER_DRAWS = 2048, /* draws that the forward did not make */
+};
+
+/* One draw of a library's generator by a forward; see generator.c. */
+struct rs_drawn;
+struct rs_draw {
+	uint64_t generator, position, bytes;
+	struct rs_drawn *drawn;
 };
 
 /* A forward and what its replays need: pending from F-begin until retired. */
@@ -190,6 +197,7 @@ struct rs_segment {
 	struct rs_touch *touches;
 	RS_VEC(struct rs_logged_call) log;
 	RS_VEC(struct rs_logged_access) accesses;
+	RS_VEC(struct rs_draw) draws;
 	struct rs_segment *next, *prev;
 };
 
@@ -249,6 +257,7 @@ struct rs_window {
 	struct rs_touch *touches; /* replay's own; a forward's live in the segment */
 	RS_VEC(struct rs_hold) holds;
 	struct rs_replay *rec;
+	uint32_t draw_at;	       /* replay: next draw of the forward */
 	uint32_t log_at;	       /* replay: next call of the forward's log */
 	uint64_t matched_call;	       /* replay: number of the call that matched ... */
 	uint32_t matched;	       /* ... this entry of the log */
@@ -366,6 +375,9 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, struct rs_alloc *a,
 			      uint64_t off, uint64_t len, struct rs_words *x, struct rs_words *y);
 void rs_replay_finish_ready(struct rs_engine *e, int wait);
+
+/* generator.c */
+void rs_draws_free(struct rs_engine *e, struct rs_segment *s);
 
 /* window.c */
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);

@@ -130,6 +130,7 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 		s->next->prev = s->prev;
 	s->next = s->prev = NULL;
 	free_touches(e, &s->touches);
+	rs_draws_free(e, s);
 	rs_segment_unref(e, s);
 }
 
@@ -140,6 +141,7 @@ void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
 	if (!s || --s->refs)
 		return;
 	free_touches(e, &s->touches);
+	rs_draws_free(e, s);
 	for (i = 0; i < s->accesses.n; i++)
 		rs_words_put(e, s->accesses.v[i].digest);
 	free(s->accesses.v);

@@ -355,6 +355,78 @@ static void by_inputs(void)
 	rig_stop();
 }
 
+/* A generator outside of the engine's reach: values follow from its position. */
+static uint64_t position;
+
+static void draw_values(struct rig_arg *a)
+{
+	a[0].p[0] = 1000 + (uint32_t)position;
+	a[0].p[1] = 2000 + (uint32_t)position;
+}
+
+static void draw(uint32_t *out)
+{
+	struct rs_access x = {.addr = (uint64_t)out,
+			      .bytes = 8,
+			      .dir = RS_WRITE,
+			      .how = RS_HOW_EXACT,
+			      .dense = 1};
+	struct rs_call call = {.name = "draw",
+			       .ident = 77,
+			       .kind = RS_CALL_OTHER,
+			       .q = RIG_Q(0),
+			       .access = &x,
+			       .naccess = 1};
+	struct rig_arg a[1] = {W_(out, 2)};
+
+	rs_engine_before(eng, thr, &call);
+	if (!rs_engine_draw(eng, thr, &call, 5, position)) {
+		draw_values(a);
+		rs_engine_drawn(eng, thr, &call, 5, position++);
+	}
+	rs_engine_after(eng, thr, &call, 1);
+}
+
+/* C14: two draws per forward, other draws in between, k replays. */
+static void random_draws(enum rs_mode mode)
+{
+	int preserve = mode == RS_MODE_PRESERVE;
+	uint32_t *m, *other;
+	const char *text;
+
+	rig_start(mode);
+	m = words(4), other = words(2);
+	position = 0;
+	STEP(1);
+	PUSH("forward:drop");
+	draw(m);
+	draw(m + 2);
+	POP();
+	draw(other);
+	for (unsigned k = 0; k < 2; k++) {
+		memset(m, 0, 16);
+		PUSH("replay:drop");
+		draw(m);
+		draw(m + 2);
+		POP();
+		is_u64(m[0], preserve ? 1000 : 1003 + 2 * k, "C14 the first mask of a replay");
+		is_u64(m[3], preserve ? 2001 : 2004 + 2 * k, "C14 the second");
+	}
+	is_u64(position, preserve ? 3 : 7, "C14 the generator's position afterwards");
+	text = rig_read("records.jsonl");
+	is_u64(count(text, preserve ? "\"outcome\":\"match\"" : "RS002"), 2, "C14 the verdicts");
+	if (preserve) {
+		PUSH("replay:drop");
+		draw(m);
+		draw(m + 2);
+		draw(other);
+		POP();
+		ok(strstr(rig_read("records.jsonl"), "RS016"), "C16 a draw too many is not served");
+	}
+	drop(m), drop(other);
+	rig_stop();
+}
+
 /* A window that its end marker never reaches: the next step puts the state back all the same. */
 static void aborted(void)
 {
@@ -481,6 +553,8 @@ int main(void)
 	queue(0);
 	rejections();
 	by_inputs();
+	random_draws(RS_MODE_AUDIT);
+	random_draws(RS_MODE_PRESERVE);
 	aborted();
 	faults();
 	no_room_for_p2();
