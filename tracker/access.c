@@ -23,27 +23,55 @@ struct call_state {
 	uint32_t q;
 	uint64_t number;
 	struct rs_writer who;
+	const struct rs_range *range; /* of each access; alloc NULL: not in a known allocation */
 };
 
-struct range {
-	struct rs_alloc *a;
-	uint64_t off, len;
-};
-
-/* The bytes an access means; 0 if they are not in a known allocation. */
-static int locate(struct rs_engine *e, const struct rs_access *x, struct range *ret)
+/* The bytes that an access means, cut to the allocation around its address. */
+static struct rs_range locate(struct rs_engine *e, const struct rs_access *x)
 {
+	struct rs_range r = {NULL, 0, 0};
 	uint64_t base, bytes;
-	struct rs_alloc *a = rs_addrmap_find(e->map, x->addr, &base, &bytes);
 
-	if (!a)
-		return 0;
-	ret->a = a;
-	ret->off = x->whole ? 0 : x->addr - base;
-	ret->len = x->whole ? bytes : x->bytes;
-	if (ret->len > bytes - ret->off)
-		ret->len = bytes - ret->off;
-	return ret->len != 0;
+	if (!x->whole && !x->bytes)
+		return r;
+	r.a = rs_addrmap_find(e->map, x->addr, &base, &bytes);
+	if (!r.a)
+		return r;
+	r.off = x->whole ? 0 : x->addr - base;
+	r.len = x->whole ? bytes : x->bytes;
+	if (r.len > bytes - r.off)
+		r.len = bytes - r.off;
+	return r;
+}
+
+/*
+ * Look every access up, once a call. engine.lock held: what was found stays alive until it is released.
+ * Without memory for the list the call counts as one that may do anything.
+ */
+static void locate_all(struct call_state *c, struct rs_thread *t)
+{
+	unsigned i, n = c->call->naccess;
+
+	if (n > t->ranges_cap) {
+		struct rs_range *more = realloc(t->ranges, n * sizeof(*more));
+
+		if (!more) {
+			c->call->everything = 1;
+			c->call->naccess = 0;
+			return;
+		}
+		t->ranges = more;
+		t->ranges_cap = n;
+	}
+	for (i = 0; i < n; i++)
+		t->ranges[i] = locate(c->e, &c->call->access[i]);
+	c->range = t->ranges;
+}
+
+/* Access i if it is in a known allocation and goes that way, else NULL. */
+static const struct rs_range *range_of(const struct call_state *c, unsigned i, int dir)
+{
+	return c->call->access[i].dir & dir && c->range[i].a ? &c->range[i] : NULL;
 }
 
 static enum rs_class first_class(const struct rs_window *w, const struct rs_alloc *a,
@@ -52,7 +80,8 @@ static enum rs_class first_class(const struct rs_window *w, const struct rs_allo
 {
 	if (region)
 		return region->product ? RS_CLASS_PRODUCT : RS_CLASS_STATE;
-	if (a->birth >= w->begin)
+	/* module variables and registered host memory are older than the moment they became known */
+	if (a->birth >= w->begin && (a->kind == RS_ALLOC_DEVICE || a->kind == RS_ALLOC_MANAGED))
 		return RS_CLASS_PRODUCT;
 	if (x->how >= RS_HOW_REACHABLE)
 		return RS_CLASS_AMBIGUOUS;
@@ -175,7 +204,7 @@ static struct rs_span *insert_span(struct rs_touch *t, uint32_t at)
 }
 
 /* Classify what of the range is new to the window; a read makes MAYBE ambiguous. */
-static void visit(struct call_state *c, struct rs_window *w, const struct range *r,
+static void visit(struct call_state *c, struct rs_window *w, const struct rs_range *r,
 		  const struct rs_access *x, int read)
 {
 	struct rs_touch *t = rs_touch_get(
@@ -236,7 +265,7 @@ static int forward_read_later(const struct rs_window *w, const struct rs_alloc *
 }
 
 /* A replay is about to write: what is not a product must be put back, or at least compared. */
-static void hold_before_write(struct call_state *c, struct rs_window *w, const struct range *r)
+static void hold_before_write(struct call_state *c, struct rs_window *w, const struct rs_range *r)
 {
 	struct rs_touch *t = rs_touch_find(w->touches, r->a->serial);
 	uint64_t end = r->off + r->len;
@@ -259,7 +288,7 @@ static void hold_before_write(struct call_state *c, struct rs_window *w, const s
 	}
 }
 
-static enum rs_class class_at(const struct rs_window *w, const struct range *r)
+static enum rs_class class_at(const struct rs_window *w, const struct rs_range *r)
 {
 	const struct rs_touch *t = rs_touch_find(
 		w->kind == RS_WINDOW_FORWARD ? w->seg->touches : w->touches, r->a->serial);
@@ -287,22 +316,22 @@ static void log_call(struct call_state *c, struct rs_window *w)
 	lc->first = s->accesses.n;
 	for (i = 0; i < c->call->naccess; i++) {
 		const struct rs_access *x = &c->call->access[i];
+		const struct rs_range *r = range_of(c, i, RS_READ | RS_WRITE);
 		struct rs_logged_access *la;
-		struct range r;
 
-		if (!locate(c->e, x, &r))
+		if (!r)
 			continue;
 		la = RS_PUSH(s->accesses);
 		if (!la) {
 			s->flags |= RS_F_INTERNAL;
 			return;
 		}
-		*la = (struct rs_logged_access){.serial = r.a->serial,
-						.off = r.off,
-						.len = r.len,
+		*la = (struct rs_logged_access){.serial = r->a->serial,
+						.off = r->off,
+						.len = r->len,
 						.dir = x->dir,
 						.slot = x->slot,
-						.cls = (uint8_t)class_at(w, &r),
+						.cls = (uint8_t)class_at(w, r),
 						.exact = x->dense && !x->whole};
 		lc->n++;
 	}
@@ -339,8 +368,8 @@ static uint32_t call_flags(const struct rs_call *call)
 /* Reads of one window, then what its writes need. */
 static void in_window(struct call_state *c, struct rs_window *w)
 {
+	const struct rs_range *r;
 	unsigned i;
-	struct range r;
 
 	w->queues |= RS_QBIT(c->q);
 	w->last_q = c->q + 1;
@@ -351,15 +380,18 @@ static void in_window(struct call_state *c, struct rs_window *w)
 		return;
 	if (w->kind == RS_WINDOW_REPLAY && w->seg)
 		match_call(c, w);
-	for (i = 0; i < c->call->naccess; i++)
-		if (c->call->access[i].dir & RS_READ && locate(c->e, &c->call->access[i], &r))
-			visit(c, w, &r, &c->call->access[i], 1);
 	for (i = 0; i < c->call->naccess; i++) {
-		if (!(c->call->access[i].dir & RS_WRITE) || !locate(c->e, &c->call->access[i], &r))
+		r = range_of(c, i, RS_READ);
+		if (r)
+			visit(c, w, r, &c->call->access[i], 1);
+	}
+	for (i = 0; i < c->call->naccess; i++) {
+		r = range_of(c, i, RS_WRITE);
+		if (!r)
 			continue;
-		visit(c, w, &r, &c->call->access[i], 0);
+		visit(c, w, r, &c->call->access[i], 0);
 		if (w->kind == RS_WINDOW_REPLAY)
-			hold_before_write(c, w, &r);
+			hold_before_write(c, w, r);
 	}
 	if (w->kind == RS_WINDOW_FORWARD)
 		log_call(c, w);
@@ -428,16 +460,13 @@ static void touch_model(struct call_state *c)
 {
 	struct rs_engine *e = c->e;
 	unsigned i;
-	struct range r;
 
-	for (i = 0; i < c->call->naccess; i++) {
-		const struct rs_access *x = &c->call->access[i];
+	/* versions only mean something to pending segments */
+	for (i = 0; e->pending && i < c->call->naccess; i++) {
+		const struct rs_range *r = range_of(c, i, RS_WRITE);
 
-		if (!(x->dir & RS_WRITE) || !locate(e, x, &r))
-			continue;
-		/* versions only mean something to pending segments */
-		if (e->pending)
-			rs_write_piecewise(e, c->l, c->q, r.a, r.off, r.len, &c->who);
+		if (r)
+			rs_write_piecewise(e, c->l, c->q, r->a, r->off, r->len, &c->who);
 	}
 	if (c->call->everything)
 		everything(c);
@@ -453,14 +482,38 @@ static const char *window_label(const struct rs_engine *e, const struct rs_threa
 	return e->process ? e->process->label : "";
 }
 
+/*
+ * Nobody has a use for this call: no window is open, no forward pending, and no work of the shim's own on
+ * another stream has to come first. Then a call costs no lock. What ran before the earliest pending
+ * forward needs no order with a replay beyond the program's own: whoever changes a byte after that forward
+ * is ordered after it by the program.
+ */
+static int is_idle(struct rs_engine *e, const struct rs_thread *t, const struct rs_call *call)
+{
+	uint64_t fences = __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED);
+
+	if (t->top || __atomic_load_n(&e->interested, __ATOMIC_RELAXED) || call->capturing)
+		return 0;
+	if (!fences)
+		return 1;
+	return t->has_last && t->last_q.ctx == call->q.ctx && t->last_q.stream == call->q.stream &&
+	       t->last_id < 63 &&
+	       t->generation == __atomic_load_n(&e->generation, __ATOMIC_RELAXED) &&
+	       fences == RS_QBIT(t->last_id);
+}
+
 void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
 {
 	struct rs_oplist list;
 	struct call_state c = {.e = e, .l = &list, .call = call};
 	struct rs_window *w;
-	struct range r;
 	unsigned i;
 
+	if (is_idle(e, t, call)) {
+		if (call->everything)
+			__atomic_fetch_add(&e->idle_unknown_writers, 1, __ATOMIC_RELAXED);
+		return;
+	}
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	c.number = ++e->clock;
@@ -474,10 +527,10 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 				   .call = c.number,
 				   .step = e->step,
 				   .window = window_label(e, t)};
-	if (!call->capturing)
-		for (i = 0; i < call->naccess; i++)
-			if (locate(e, &call->access[i], &r))
-				respect_fence(&c, r.a);
+	locate_all(&c, t);
+	for (i = 0; !call->capturing && i < call->naccess; i++)
+		if (c.range[i].a)
+			respect_fence(&c, c.range[i].a);
 	in_windows(&c, next_window(t->top));
 	for (w = e->process; w; w = w->up)
 		if (is_segment_window(w))
@@ -490,7 +543,7 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 
 /* Digest of a product just written: the log's in a forward, a check in a replay. */
 static void digest_product(struct call_state *c, struct rs_window *w, const struct rs_access *x,
-			   const struct range *r)
+			   const struct rs_range *r)
 {
 	struct rs_logged_access *la = NULL;
 	struct rs_op *op;
@@ -536,7 +589,7 @@ static void digest_product(struct call_state *c, struct rs_window *w, const stru
 
 static void products_in_window(struct call_state *c, struct rs_window *w)
 {
-	struct range r;
+	const struct rs_range *r;
 	unsigned i;
 
 	if (!w->seg || (w->kind == RS_WINDOW_FORWARD &&
@@ -544,9 +597,11 @@ static void products_in_window(struct call_state *c, struct rs_window *w)
 		return;
 	if (w->kind == RS_WINDOW_REPLAY && w->matched_call != c->number)
 		return;
-	for (i = 0; i < c->call->naccess; i++)
-		if (c->call->access[i].dir & RS_WRITE && locate(c->e, &c->call->access[i], &r))
-			digest_product(c, w, &c->call->access[i], &r);
+	for (i = 0; i < c->call->naccess; i++) {
+		r = range_of(c, i, RS_WRITE);
+		if (r)
+			digest_product(c, w, &c->call->access[i], r);
+	}
 }
 
 void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
@@ -557,10 +612,11 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 
 	if (!ok || call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
 		return;
-	if (!t->top && !__atomic_load_n(&e->process, __ATOMIC_RELAXED))
+	if (!t->top && !__atomic_load_n(&e->interested, __ATOMIC_RELAXED))
 		return;
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
+	locate_all(&c, t);
 	c.q = rs_queue_id(e, t, call->q);
 	c.who = (struct rs_writer){.name = call->name,
 				   .kind = (uint8_t)call->kind,

@@ -185,6 +185,7 @@ void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)
 	for (i = 0; i < e->queues.n; i++)
 		if (e->queues.v[i].q.ctx == ctx)
 			e->queues.v[i].dead = 1;
+	__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->lock);
 	rs_memory_ctx_gone(e, ctx);
 }
@@ -204,6 +205,7 @@ void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q)
 			s->dead = 1;
 			s->final_event = event;
 			event = 0;
+			__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
 		}
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -218,7 +220,7 @@ uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 	uint32_t i;
 
 	if (t->has_last && t->last_q.ctx == q.ctx && t->last_q.stream == q.stream &&
-	    !e->queues.v[t->last_id].dead)
+	    t->generation == e->generation)
 		return t->last_id;
 	for (i = e->queues.n; i > 0; i--) {
 		s = &e->queues.v[i - 1];
@@ -237,6 +239,7 @@ uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 	t->last_q = q;
 	t->last_id = i - 1;
 	t->has_last = 1;
+	t->generation = e->generation;
 	return i - 1;
 }
 
@@ -339,6 +342,7 @@ void rs_engine_stats(struct rs_engine *e, struct rs_engine_stats *ret)
 {
 	pthread_mutex_lock(&e->lock);
 	*ret = e->stats;
+	ret->unknown_writers += __atomic_load_n(&e->idle_unknown_writers, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->lock);
 }
 

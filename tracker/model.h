@@ -119,6 +119,12 @@ static inline int rs_alloc_is_volatile(const struct rs_alloc *a)
 	return a->kind == RS_ALLOC_MANAGED || a->kind == RS_ALLOC_HOST;
 }
 
+/* The bytes of an access. */
+struct rs_range {
+	struct rs_alloc *a; /* NULL: not in a known allocation */
+	uint64_t off, len;
+};
+
 /* What a window knows of a byte range it touched; decided at first access (design section 6). */
 enum rs_class {
 	RS_CLASS_NONE,
@@ -274,6 +280,9 @@ struct rs_thread {
 	struct rs_queue last_q; /* cache of the queue lookup */
 	uint32_t last_id;
 	uint8_t has_last;
+	uint64_t generation;	 /* of the engine's queues when last_id was looked up */
+	struct rs_range *ranges; /* scratch of one call */
+	uint32_t ranges_cap;
 };
 
 /* Device operations planned under the lock, enqueued after it. */
@@ -311,8 +320,12 @@ struct rs_engine {
 	RS_VEC(struct rs_qstate) queues;
 	struct rs_segment *pending;
 	struct rs_window *process; /* start/end windows */
-	uint64_t digest_queues;	   /* queues with digests that no record has waited for yet */
-	struct rs_window *replays; /* open ones, of all threads */
+	uint64_t generation;	   /* queues destroyed so far: cached ids of older ones are void */
+	uint64_t fence_queues;	   /* queues that hold a fence of some allocation */
+	uint64_t interested;	   /* atomic: pending segments and process-wide windows */
+	uint64_t idle_unknown_writers; /* atomic; the rest of them is in stats */
+	uint64_t digest_queues;	       /* queues with digests that no record has waited for yet */
+	struct rs_window *replays;     /* open ones, of all threads */
 	uint64_t range_id;
 	struct rs_replay *flight, **flight_end; /* records that wait for their event, in order */
 	struct rs_engine_stats stats;
@@ -362,7 +375,7 @@ struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t 
 void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a);
 void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
 			uint64_t off, uint64_t len, const struct rs_writer *writer);
-void rs_fence(struct rs_alloc *a, uint32_t q);
+void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q);
 void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
 			   int must_know, const struct rs_writer *reader);

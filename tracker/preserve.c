@@ -178,8 +178,9 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 }
 
 /* The shim itself has written live bytes on q, or reads them after the program's calls there. */
-void rs_fence(struct rs_alloc *a, uint32_t q)
+void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q)
 {
+	__atomic_fetch_or(&e->fence_queues, RS_QBIT(q), __ATOMIC_RELAXED);
 	a->fence = q + 1;
 	a->fence_ordered = 0;
 	a->touched = RS_QBIT(q);
@@ -312,7 +313,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	op->guard = p2;
 	p2->pins++;
 	op->window = w;
-	rs_fence(a, q);
+	rs_fence(e, a, q);
 	if (k->digest && off == k->off && len == k->len) {
 		struct rs_check *c = rs_check_add(w->rec, RS_CHECK_RESTORE, a, off, len, k->digest,
 						  plan_digest(l, q, a, off, len));
@@ -445,10 +446,11 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	k->pins++;
 	op->window = w;
 	rs_extmap_set(&a->ext, k->off, k->len, k->ver, 1);
-	rs_fence(a, q);
+	rs_fence(e, a, q);
 }
 
-static void compare_after(struct rs_oplist *l, uint32_t q, struct rs_window *w, struct rs_hold *h)
+static void compare_after(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			  struct rs_hold *h)
 {
 	struct rs_alloc *a = h->alloc;
 	struct rs_keep *k = h->keep;
@@ -462,7 +464,7 @@ static void compare_after(struct rs_oplist *l, uint32_t q, struct rs_window *w, 
 		c->reason = RS_FINDING_SNAPSHOT_LOST;
 		c->writer = k->killer;
 	}
-	rs_fence(a, q);
+	rs_fence(e, a, q);
 }
 
 /* The replay is over: P2 comes back (preserve), or is compared with what is there (audit). */
@@ -475,7 +477,7 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 
 		if (!h->alloc->dead && h->keep->state != RS_KEEP_FAILED) {
 			if (e->config.mode == RS_MODE_AUDIT || h->ambiguous)
-				compare_after(l, q, w, h);
+				compare_after(e, l, q, w, h);
 			else
 				put_back(e, l, q, w, h);
 		} else if (!h->alloc->dead) {

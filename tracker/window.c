@@ -122,6 +122,7 @@ static void free_touches(struct rs_engine *e, struct rs_touch **table)
 void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 {
 	s->retired = 1;
+	__atomic_fetch_sub(&e->interested, 1, __ATOMIC_RELAXED);
 	if (s->prev)
 		s->prev->next = s->next;
 	else
@@ -214,6 +215,7 @@ static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct
 	if (s->next)
 		s->next->prev = s;
 	e->pending = s;
+	__atomic_fetch_add(&e->interested, 1, __ATOMIC_RELAXED);
 	w->seg = s;
 	w->label = s->label ? s->label : "";
 	e->stats.forwards++;
@@ -530,6 +532,7 @@ uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const c
 		w->id = id;
 		w->up = e->process;
 		e->process = w;
+		__atomic_fetch_add(&e->interested, 1, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return id;
@@ -552,6 +555,7 @@ void rs_engine_range_end(struct rs_engine *e, struct rs_thread *t, uint64_t id)
 		return;
 	}
 	*at = w->up;
+	__atomic_fetch_sub(&e->interested, 1, __ATOMIC_RELAXED);
 	r = close_window(e, &list, w, 0, &q);
 	pthread_mutex_unlock(&e->lock);
 	launch_record(e, &list, r, q);
@@ -577,5 +581,6 @@ void rs_thread_destroy(struct rs_thread *t)
 		t->top = w->up;
 		free(w);
 	}
+	free(t->ranges);
 	free(t);
 }

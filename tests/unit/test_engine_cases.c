@@ -253,6 +253,27 @@ static void x1(void)
 	rig_stop();
 }
 
+/* A module variable that becomes known inside the window is older than the window. */
+static void global_variable(void)
+{
+	uint32_t *s, *x, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	s = aligned_alloc(256, 256), x = words(1), y = words(1);
+	*s = 10, *x = 3;
+	STEP(1);
+	PUSH("forward:bn");
+	rs_engine_alloc(eng, thr, RIG_Q(0), (uint64_t)s, 4, RS_ALLOC_GLOBAL);
+	KERNEL(norm, W_(y, 1), R_(x, 1), RW_(s, 1));
+	POP();
+	PUSH("replay:bn");
+	KERNEL(norm, W_(y, 1), R_(x, 1), RW_(s, 1));
+	POP();
+	is_u64(*s, 23, "a module variable is state, not a product");
+	drop(s), drop(x), drop(y);
+	rig_stop();
+}
+
 /* A queue filled where coverage cannot be proved, then read: declared it is restored, else cannot tell. */
 static void queue(int declared)
 {
@@ -549,6 +570,7 @@ int main(void)
 	rewritten(RS_MODE_AUDIT);
 	rewritten(RS_MODE_PRESERVE);
 	x1();
+	global_variable();
 	queue(1);
 	queue(0);
 	rejections();
