@@ -194,6 +194,10 @@ bench: all ## measure, in this order, build/bench/* and tests/bench/*.sh
 	$(Q)set -e; for b in $(BENCHES) $(wildcard tests/bench/*.sh); do \
 		echo "== $$b"; RS_BUILD=$(abspath $(O)) LD_LIBRARY_PATH=$(abspath $(O))/simcuda $$b; done
 
+.PHONY: mutate
+mutate: ## break the engine in one place after the other: its tests must notice each
+	$(Q)tests/mutate.py
+
 .PHONY: fuzz
 fuzz: $(FUZZERS) ## run every fuzz target for FUZZ_SECONDS, starting from tests/fuzz/corpus
 	$(Q)set -e; for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(O)/fuzz/corpus/$$n; \
