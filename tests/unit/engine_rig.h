@@ -38,9 +38,11 @@ static void drop(uint32_t *p)
 	free(p);
 }
 
+static uint8_t rig_verify = 1;
+
 static void rig_start(enum rs_mode mode)
 {
-	struct rs_engine_config config = {.mode = mode, .verify = 1};
+	struct rs_engine_config config = {.mode = mode, .verify = rig_verify};
 
 	fake_reset(1, 1);
 	snprintf(rig_dir, sizeof(rig_dir), "/tmp/rs-engine-XXXXXX");

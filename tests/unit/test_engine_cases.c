@@ -530,6 +530,65 @@ static void no_room_for_p2(void)
 	rig_stop();
 }
 
+/* Without digests the bytes are right all the same, but nobody can vouch for the products. */
+static void unverified(void)
+{
+	uint32_t *s, *x, *y;
+
+	rig_verify = 0;
+	rig_start(RS_MODE_PRESERVE);
+	s = words(1), x = words(1), y = words(1);
+	*s = 1, *x = 7;
+	STEP(1);
+	PUSH("forward:s");
+	KERNEL(scale, W_(y, 1), R_(x, 1), RW_(s, 1));
+	POP();
+	PUSH("replay:s");
+	KERNEL(scale, W_(y, 1), R_(x, 1), RW_(s, 1));
+	POP();
+	is_u64(*y, 7, "unverified: the replay sees the entry value");
+	is_u64(*s, 2, "unverified: the state is P2");
+	is_u64(count(rig_read("records.jsonl"), "\"product\":\"unknown\""), 1,
+	       "unverified: products are unknown");
+	is_u64(count(rig_read("records.jsonl"), "\"outcome\":\"rejection\""), 1,
+	       "unverified: a rejection");
+	drop(s), drop(x), drop(y);
+	rig_stop();
+	rig_verify = 1;
+}
+
+/* The stream of the pre-image is gone when the replay needs it: its last event still orders the two. */
+static void destroyed_stream(void)
+{
+	struct rig_arg set[2], mul[2];
+	uint32_t *c, *va, *vb, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	c = words(1), va = words(1), vb = words(1), y = words(1);
+	*va = 1, *vb = 2;
+	set[0] = (struct rig_arg)W_(c, 1), set[1] = (struct rig_arg)R_(vb, 1);
+	mul[0] = (struct rig_arg)W_(y, 1), mul[1] = (struct rig_arg)R_(c, 1);
+	STEP(1);
+	KERNEL(set_to, W_(c, 1), R_(va, 1));
+	PUSH("forward:layer");
+	kernel_q(0, "times10", times10, 2, mul);
+	POP();
+	fake.eager = 0, fake.lazy = 30; /* from here on nothing runs before it must */
+	kernel_q(1, "set_to", set_to, 2, set);
+	rs_engine_queue_destroy(eng, RIG_Q(1));
+	PUSH("replay:layer");
+	/* the program itself would wait for the write; the tool must not depend on it */
+	kernel_q(2, "times10", times10, 2, mul);
+	POP();
+	fake_drain();
+	is_u64(*y, 10, "destroyed stream: the replay sees the pre-image");
+	is_u64(*c, 2, "destroyed stream: the later write is not lost");
+	is_u64(count(rig_read("records.jsonl"), "\"outcome\":\"match\""), 1,
+	       "destroyed stream: match");
+	drop(c), drop(va), drop(vb), drop(y);
+	rig_stop();
+}
+
 /* State freed and its address reused: the new owner's bytes are not touched. */
 static void freed(void)
 {
@@ -580,6 +639,8 @@ int main(void)
 	aborted();
 	faults();
 	no_room_for_p2();
+	unverified();
+	destroyed_stream();
 	freed();
 	return tap_done();
 }
