@@ -18,7 +18,8 @@ struct rs_solve_options {
 	uint64_t limit_ns;   /* stop after this time with the gap that is certified; 0: none */
 	uint32_t max_labels; /* most partial plans kept at once; 0: 8 million */
 	int unmerged;	     /* tests: treat identical segments one by one */
-	int timeline; /* tests: segments in their order only, no reordering, no split by mode */
+	uint32_t tail; /* tests: most labels of the tail listed from the back; 0: as is good */
+	int timeline;  /* tests: segments in their order only, no reordering, no split by mode */
 };
 
 enum rs_solve_status { RS_SOLVE_OPTIMAL, RS_SOLVE_FEASIBLE, RS_SOLVE_INFEASIBLE };

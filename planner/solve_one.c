@@ -185,14 +185,15 @@ static int breaks_limits(const struct run *run)
 /* Twice as long a tail, and prices for it. */
 static int longer_tail(struct run *run)
 {
-	uint32_t n = run->prep->n, length = 2 * (n - run->tail.at);
+	uint32_t n = run->prep->n, length = 2 * (n - run->tail.at), most = run->s->opt->tail;
 	rs_wide g = room(run);
 	int r;
 
-	length = length < TAIL_FIRST ? TAIL_FIRST : length;
+	if (!length)
+		length = most ? 1 : TAIL_FIRST;
 	r = rs_tail_extend(&run->tail, run->s, run->prep, &run->dual,
 			   g < (rs_wide)RS_LOSS ? (uint64_t)g : RS_LOSS,
-			   length < n ? n - length : 0, TAIL_LABELS);
+			   length < n ? n - length : 0, most ? most : TAIL_LABELS);
 	run->tail_nodes = run->s->nnode;
 	if (r && r != -E2BIG)
 		return r;

@@ -103,6 +103,62 @@ static void equal_segments(void)
 	}
 }
 
+/* Without transients only how many segments take which option matters: all numbers of 4 options. */
+static int64_t by_counts(const struct rs_problem *p)
+{
+	const struct rs_arc *x = p->arcs;
+	int64_t best = INT64_MAX, n = p->n;
+
+	for (int64_t a = 0; a <= n; a++)
+		for (int64_t b = 0; a + b <= n; b++)
+			for (int64_t c = 0; a + b + c <= n; c++) {
+				int64_t d = n - a - b - c;
+				int64_t m = a * x[0].m + b * x[1].m + c * x[2].m + d * x[3].m;
+				int64_t t = a * x[0].t + b * x[1].t + c * x[2].t + d * x[3].t;
+
+				if (m <= p->cap[0] && t < best)
+					best = t;
+			}
+	return best == INT64_MAX ? -1 : best;
+}
+
+static void counts(void)
+{
+	struct rs_solve_options apart = {.tie = -1, .tail = 1};
+	uint32_t wrong = 0, feasible = 0;
+	struct rig_random r = {21};
+
+	for (int i = 0; i < 400; i++) {
+		uint32_t n = (uint32_t)rig_int(&r, 5, 40);
+		int64_t size = rig_int(&r, 0, 1) ? 50 : 1000000, least = INT64_MAX, most = 0, best;
+		struct rs_problem p;
+
+		rs_problem_alloc(&p, n, 1, 4 * n);
+		for (uint32_t k = 0; k < 4; k++) {
+			int64_t m = rig_int(&r, 0, size);
+
+			p.arcs[k] =
+				(struct rs_arc){.m = m, .t = size - m + rig_int(&r, 0, size / 4)};
+			least = m < least ? m : least;
+			most = m > most ? m : most;
+		}
+		for (uint32_t k = 0; k < n; k++) {
+			memcpy(&p.arcs[4 * k], p.arcs, k ? 4 * sizeof(*p.arcs) : 0);
+			p.first[k + 1] = 4 * k + 4;
+		}
+		p.cap[0] = n * least + rig_int(&r, -2, n * (most - least) + 2);
+		for (uint32_t k = 1; k < n; k++)
+			p.cap[k] = p.cap[0];
+		best = by_counts(&p);
+		feasible += best >= 0;
+		wrong += optimum(&p, &plain) != best || optimum(&p, &apart) != best;
+		rs_problem_free(&p);
+	}
+	ok(!wrong && feasible > 300 && feasible < 400,
+	   "400 problems of equal segments: as by all numbers of each option, %u are feasible",
+	   feasible);
+}
+
 static void repeats(void)
 {
 	struct rs_solve_result a, b;
@@ -228,6 +284,7 @@ int main(void)
 	budgets_are_monotone(384, 3);
 	ways_agree();
 	equal_segments();
+	counts();
 	repeats();
 	tie_rule();
 	hard();

@@ -80,7 +80,7 @@ static int ties_break(const struct rs_problem *p, const struct rig_best *best, d
 }
 
 struct tally {
-	uint32_t feasible, wrong[6];
+	uint32_t feasible, wrong[8];
 };
 
 static void one(struct rig_random *r, const struct rig_shape *shape, struct tally *tally)
@@ -88,6 +88,8 @@ static void one(struct rig_random *r, const struct rig_shape *shape, struct tall
 	static const struct rs_solve_options plain = {.tie = -1};
 	static const struct rs_solve_options line = {.tie = -1, .timeline = 1};
 	static const struct rs_solve_options unmerged = {.tie = -1, .unmerged = 1};
+	static const struct rs_solve_options apart = {.tie = -1, .tail = 2};
+	static const struct rs_solve_options prices = {.tie = -1, .tail = 1, .timeline = 1};
 	static const struct rs_solve_options few = {.tie = -1, .max_labels = 6};
 	static const struct rs_solve_options some = {.tie = -1, .max_labels = 120};
 	static const struct rs_solve_options gap = {.tie = -1, .gap = 0.1};
@@ -104,6 +106,8 @@ static void one(struct rig_random *r, const struct rig_shape *shape, struct tall
 	tally->wrong[0] += !agrees(&p, &best, &plain);
 	tally->wrong[1] += !agrees(&p, &best, &line);
 	tally->wrong[2] += !agrees(&p, &best, &unmerged);
+	tally->wrong[6] += !agrees(&p, &best, &apart);
+	tally->wrong[7] += !agrees(&p, &best, &prices);
 	tally->wrong[3] += !claims_hold(&p, &best, &few);
 	tally->wrong[3] += !claims_hold(&p, &best, &some);
 	tally->wrong[4] += !claims_hold(&p, &best, &gap);
@@ -114,12 +118,14 @@ static void one(struct rig_random *r, const struct rig_shape *shape, struct tall
 
 static void family(const char *name, struct rig_shape shape, uint32_t count, uint64_t seed)
 {
-	static const char *const how[6] = {"optimal",
+	static const char *const how[8] = {"optimal",
 					   "optimal on the timeline",
 					   "optimal unmerged",
 					   "claims hold with few labels",
 					   "claims hold at a gap",
-					   "least peak among ties"};
+					   "least peak among ties",
+					   "optimal with a short tail",
+					   "optimal by prices along the timeline"};
 	struct rig_random r = {seed};
 	struct tally tally = {0};
 	uint32_t n = shape.n;
@@ -129,8 +135,8 @@ static void family(const char *name, struct rig_shape shape, uint32_t count, uin
 		shape.loose = (int)rig_int(&r, 0, 1);
 		one(&r, &shape, &tally);
 	}
-	for (int k = 0; k < 6; k++)
-		if (k < 5 || !shape.prefixes)
+	for (int k = 0; k < 8; k++)
+		if (k != 5 || !shape.prefixes)
 			ok(!tally.wrong[k], "%s: %u problems, %s", name, count, how[k]);
 	ok(tally.feasible > count / 5 && tally.feasible < count, "%s: %u are feasible", name,
 	   tally.feasible);
