@@ -204,7 +204,7 @@ static void external(const char *name, const char *pattern, const char *argument
 
 static void externals(uint32_t n)
 {
-	char path[] = "/tmp/planner-bench-XXXXXX.lp";
+	char path[] = P_tmpdir "/planner-bench-XXXXXX.lp";
 	int fd = mkstemps(path, 3);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	struct rs_solve_result s;
