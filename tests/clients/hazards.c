@@ -3,163 +3,16 @@
  * Small training steps whose recomputation goes wrong, one per case of a public report: running
  * statistics, wrong pairing, power iteration, append cache, carrier slot, device counter, aliased
  * arguments, pooled memory. Driver API only; it knows of replayshim nothing but the marker header.
+ * hazards2.c has the cases about randomness, structure, host state and lifetimes.
  *
- *	hazards CASE [VARIANT...] [--streams] [--steps=N]
+ *	hazards CASE [VARIANT...] [--streams] [--steps=N | --seeds=N]	see hazards_rig.h
  *
- * prints the resulting words as name=value lines, whatever they are, and exits 0. What is right and what
- * goes wrong is in tests/t/hazards.t. Words are 32 bits and wrap.
- *
- * --streams: forwards and everything outside run on one stream, replays on another, ordered by events
- * and by nothing else. Results are gathered by copies on the device, so that the host never waits
- * before the step has been issued as a whole.
+ * What is right and what goes wrong is in tests/t/hazards.t.
  */
-#include <cuda.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "shim/include/replayshim.h"
 #include "tests/clients/hazards_ptx.h"
 
-#define MUST(call)                                                                                 \
-	do {                                                                                       \
-		CUresult r_ = (call);                                                              \
-		if (r_ != CUDA_SUCCESS)                                                            \
-			fail(#call, r_);                                                           \
-	} while (0)
-
-typedef CUdeviceptr dev;
-
-static CUmodule module;
-static CUstream outside, replays, on; /* `on`: where work goes now */
-static CUevent handover;
-static int nargs;
-static char **args;
-
-static dev owned[64];
-static unsigned nowned;
-
-#define PROBE_WORDS 256
-static dev probes;
-static unsigned nprobed;
-static char probe_name[PROBE_WORDS][32];
-
-__attribute__((noreturn)) static void fail(const char *what, CUresult r)
-{
-	const char *name = "?";
-
-	cuGetErrorName(r, &name);
-	fprintf(stderr, "hazards: %s: %s\n", what, name);
-	exit(3);
-}
-
-static int option(const char *name)
-{
-	int i;
-
-	for (i = 0; i < nargs; i++)
-		if (!strcmp(args[i], name))
-			return 1;
-	return 0;
-}
-
-/* --- memory and work ------------------------------------------------------------------------ */
-
-static dev alloc(unsigned words)
-{
-	dev p;
-
-	MUST(cuMemAlloc(&p, words * 4));
-	owned[nowned++] = p;
-	return p;
-}
-
-/* Made before the step: `n` words of which those not given are 0. */
-#define STATE(name, n, ...) state(name, n, (const unsigned[n]){__VA_ARGS__})
-
-static dev state(const char *name, unsigned n, const unsigned *words)
-{
-	dev p = alloc(n);
-
-	MUST(cuMemcpyHtoD(p, words, n * 4));
-	MUST(cuCtxSynchronize()); /* from pageable memory: it may still be on its way */
-	if (name)
-		replayshim_region_name(p, n * 4, name);
-	return p;
-}
-
-#define LAUNCH(name, threads, ...) launch(name, threads, (void *[]){__VA_ARGS__})
-
-static void launch(const char *name, unsigned threads, void **params)
-{
-	CUfunction f;
-
-	MUST(cuModuleGetFunction(&f, module, name));
-	MUST(cuLaunchKernel(f, 1, 1, 1, threads, 1, 1, 0, on, params, NULL));
-}
-
-static void fill(dev p, unsigned value, unsigned words)
-{
-	MUST(cuMemsetD32Async(p, value, words, on));
-}
-
-/* The words as they are at this point of the stream, printed when the step is over. */
-static void probe(const char *name, dev p, unsigned words)
-{
-	unsigned i;
-
-	MUST(cuMemcpyDtoDAsync(probes + nprobed * 4, p, words * 4, on));
-	for (i = 0; i < words; i++)
-		snprintf(probe_name[nprobed++], sizeof(probe_name[0]), words > 1 ? "%s.%u" : "%s",
-			 name, i);
-}
-
-/* --- windows -------------------------------------------------------------------------------- */
-
-static void hand_over(CUstream from, CUstream to)
-{
-	if (from == to)
-		return;
-	MUST(cuEventRecord(handover, from));
-	MUST(cuStreamWaitEvent(to, handover, 0));
-}
-
-static void replay(const char *name, long invocation)
-{
-	hand_over(outside, replays);
-	on = replays;
-	replayshim_replay_begin(name, invocation);
-}
-
-static void replay_end(void)
-{
-	replayshim_replay_end();
-	hand_over(replays, outside);
-	on = outside;
-}
-
-/* Segments are functions of their inputs, as a checkpoint would call them. */
-typedef dev (*segment_fn)(void *inputs);
-
-static void run_forward(const char *name, long invocation, segment_fn fn, void *inputs)
-{
-	replayshim_forward_begin(name, invocation);
-	fn(inputs);
-	replayshim_forward_end();
-}
-
-/* The product is read after the window, as the backward does. */
-static void run_replay(const char *name, long invocation, segment_fn fn, void *inputs,
-		       const char *result, unsigned words)
-{
-	dev y;
-
-	replay(name, invocation);
-	y = fn(inputs);
-	replay_end();
-	if (result)
-		probe(result, y, words);
-}
+#define HAZARD_MODULES hazards_ptx
+#include "tests/clients/hazards_rig.h"
 
 /* --- cases ---------------------------------------------------------------------------------- */
 
@@ -485,68 +338,17 @@ static void x2(void)
 
 /* --- main ----------------------------------------------------------------------------------- */
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} cases[] = {{"c01", c01},
-	     {"c02", c02},
-	     {"c05", c05},
-	     {"c06", c06},
-	     {"c09", c09},
-	     {"c10", c10},
-	     {"c10_overlap", c10_overlap},
-	     {"c11", c11},
-	     {"c14", c14},
-	     {"c26", c26},
-	     {"x1", x1},
-	     {"x2", x2}};
+static const struct hazard_case cases[] = {{"c01", c01},
+					   {"c02", c02},
+					   {"c05", c05},
+					   {"c06", c06},
+					   {"c09", c09},
+					   {"c10", c10},
+					   {"c10_overlap", c10_overlap},
+					   {"c11", c11},
+					   {"c14", c14},
+					   {"c26", c26},
+					   {"x1", x1},
+					   {"x2", x2}};
 
-static void one_step(void (*run)(void), unsigned n, int print)
-{
-	unsigned words[PROBE_WORDS], i;
-
-	nprobed = 0;
-	replayshim_step(n);
-	run();
-	MUST(cuCtxSynchronize());
-	MUST(cuMemcpyDtoH(words, probes, nprobed * 4));
-	for (i = 0; print && i < nprobed; i++)
-		printf("%s=%u\n", probe_name[i], words[i]);
-	while (nowned)
-		MUST(cuMemFree(owned[--nowned]));
-}
-
-int main(int argc, char **argv)
-{
-	unsigned i, n, steps = 1;
-	void (*run)(void) = NULL;
-	CUdevice device;
-	CUcontext ctx;
-
-	for (i = 0; argc > 1 && i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (!strcmp(argv[1], cases[i].name))
-			run = cases[i].run;
-	if (!run) {
-		fprintf(stderr, "usage: hazards CASE [VARIANT...] [--streams] [--steps=N]\n");
-		return 2;
-	}
-	nargs = argc;
-	args = argv;
-	for (i = 2; i < (unsigned)argc; i++)
-		sscanf(argv[i], "--steps=%u", &steps);
-	MUST(cuInit(0));
-	MUST(cuDeviceGet(&device, 0));
-	MUST(cuDevicePrimaryCtxRetain(&ctx, device));
-	MUST(cuCtxSetCurrent(ctx));
-	MUST(cuModuleLoadData(&module, hazards_ptx));
-	MUST(cuStreamCreate(&outside, CU_STREAM_NON_BLOCKING));
-	replays = outside;
-	if (option("--streams") || run == c10_overlap)
-		MUST(cuStreamCreate(&replays, CU_STREAM_NON_BLOCKING));
-	MUST(cuEventCreate(&handover, CU_EVENT_DISABLE_TIMING));
-	MUST(cuMemAlloc(&probes, PROBE_WORDS * 4));
-	on = outside;
-	for (n = 1; n <= steps; n++)
-		one_step(run, n, n == steps);
-	return 0;
-}
+HAZARD_MAIN(cases)
