@@ -264,6 +264,35 @@ static int forward_read_later(const struct rs_window *w, const struct rs_alloc *
 	return 0;
 }
 
+/* Has the forward had anything to do with these bytes? */
+static int forward_touched(const struct rs_window *w, const struct rs_alloc *a, uint64_t off,
+			   uint64_t len)
+{
+	const struct rs_touch *t = rs_touch_find(w->seg->touches, a->serial);
+	uint32_t i;
+
+	for (i = 0; t && i < t->spans.n; i++)
+		if (t->spans.v[i].off < off + len && off < t->spans.v[i].off + t->spans.v[i].len)
+			return 1;
+	return 0;
+}
+
+/*
+ * State that only the replay touches may be no part of it, such as a gradient that a backward inside of the window
+ * adds to: then its bytes must survive. Where it is declared state, what was asked for is done, but not vouched for.
+ */
+static enum rs_hold_how how_to_hold(const struct rs_window *w, const struct rs_alloc *a,
+				    const struct rs_span *s)
+{
+	uint64_t until;
+
+	if (s->cls != RS_CLASS_STATE)
+		return RS_HOLD_COMPARE;
+	if (!w->seg || forward_touched(w, a, s->off, s->len))
+		return RS_HOLD_RESTORE;
+	return rs_region_at(a, s->off, &until) ? RS_HOLD_BOTH : RS_HOLD_COMPARE;
+}
+
 /* A replay is about to write: what is not a product must be put back, or at least compared. */
 static void hold_before_write(struct call_state *c, struct rs_window *w, const struct rs_range *r)
 {
@@ -284,7 +313,7 @@ static void hold_before_write(struct call_state *c, struct rs_window *w, const s
 		if (s.cls == RS_CLASS_MAYBE && !forward_read_later(w, r->a, from, to - from))
 			continue;
 		rs_window_hold_range(c->e, c->l, c->q, w, r->a, from, to - from,
-				     s.cls != RS_CLASS_STATE, &c->who);
+				     how_to_hold(w, r->a, &s), &c->who);
 	}
 }
 
@@ -358,10 +387,12 @@ static void match_call(struct call_state *c, struct rs_window *w)
 	w->rec->extra++;
 }
 
+/* A call of no other kind that may do anything is the launch of a graph. */
 static uint32_t call_flags(const struct rs_call *call)
 {
-	return (call->everything ? RS_F_UNKNOWN_WRITER : 0u) |
-	       (call->untracked ? RS_F_UNTRACKED : 0u) |
+	uint32_t opaque = call->kind == RS_CALL_OTHER ? RS_F_CAPTURE : RS_F_UNKNOWN_WRITER;
+
+	return (call->everything ? opaque : 0u) | (call->untracked ? RS_F_UNTRACKED : 0u) |
 	       (call->host_effect ? RS_F_HOST_EFFECT : 0u) | (call->capturing ? RS_F_CAPTURE : 0u);
 }
 
@@ -371,13 +402,13 @@ static void in_window(struct call_state *c, struct rs_window *w)
 	const struct rs_range *r;
 	unsigned i;
 
-	w->queues |= RS_QBIT(c->q);
-	w->last_q = c->q + 1;
 	if (w->unresolved)
 		rs_window_resolve(c->e, w, c->call);
 	*(w->rec ? &w->rec->flags : &w->seg->flags) |= call_flags(c->call);
 	if (c->call->capturing)
-		return;
+		return; /* nothing runs, so there is nothing to follow or to wait for */
+	w->queues |= RS_QBIT(c->q);
+	w->last_q = c->q + 1;
 	if (w->kind == RS_WINDOW_REPLAY && w->seg)
 		match_call(c, w);
 	for (i = 0; i < c->call->naccess; i++) {

@@ -110,7 +110,8 @@ struct rs_alloc {
 	RS_VEC(struct rs_region) regions; /* sorted, disjoint */
 	uint64_t touched;		  /* queues with accesses since the last reordering */
 	uint64_t fence_ordered;		  /* queues already ordered after the fence */
-	uint32_t fence; /* id + 1 of the queue of the shim's own last operation on live bytes */
+	uint64_t restored; /* a version number: when the shim last put other bytes into it */
+	uint32_t fence;	   /* id + 1 of the queue of the shim's own last operation on live bytes */
 };
 
 /* Host-visible memory changes without a call: its version proves nothing. */
@@ -195,6 +196,7 @@ struct rs_draw {
 struct rs_segment {
 	const char *name; /* interned */
 	uint64_t invocation, step;
+	uint64_t since;	   /* the last version given when the forward began */
 	const char *label; /* "forward:<name>#<n>", interned */
 	uint32_t flags;	   /* enum rs_flag, of the forward */
 	uint8_t open, retired;
@@ -242,10 +244,17 @@ struct rs_replay {
 	struct rs_replay *next;
 };
 
+/* What becomes of a held P2 when the replay ends. */
+enum rs_hold_how {
+	RS_HOLD_RESTORE, /* it comes back (audit: should have been left) */
+	RS_HOLD_COMPARE, /* P3 stays; nobody can tell which of them is right */
+	RS_HOLD_BOTH,	 /* nobody can tell, but it was declared state: it comes back */
+};
+
 struct rs_hold {
 	struct rs_alloc *alloc;
 	struct rs_keep *keep;
-	uint8_t ambiguous; /* compare only: keep P3 */
+	uint8_t how; /* enum rs_hold_how */
 };
 
 enum rs_window_kind { RS_WINDOW_OTHER, RS_WINDOW_FORWARD, RS_WINDOW_REPLAY };
@@ -380,7 +389,7 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
 			   int must_know, const struct rs_writer *reader);
 void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
-			  struct rs_alloc *a, uint64_t off, uint64_t len, int ambiguous,
+			  struct rs_alloc *a, uint64_t off, uint64_t len, enum rs_hold_how how,
 			  const struct rs_writer *writer);
 void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w);
 

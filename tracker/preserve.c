@@ -199,12 +199,9 @@ static int already_held(const struct rs_window *w, const struct rs_alloc *a, uin
 	return 0;
 }
 
-/*
- * The replay w is about to change [off, off + len): hold the present bytes (P2) until its end.
- * ambiguous: nobody knows whether P2 or the replay's bytes must survive; they are only compared.
- */
+/* The replay w is about to change [off, off + len): hold the present bytes (P2) until its end. */
 void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
-			  struct rs_alloc *a, uint64_t off, uint64_t len, int ambiguous,
+			  struct rs_alloc *a, uint64_t off, uint64_t len, enum rs_hold_how how,
 			  const struct rs_writer *writer)
 {
 	uint64_t end = off + len;
@@ -229,7 +226,7 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		}
 		h->alloc = a;
 		h->keep = k;
-		h->ambiguous = (uint8_t)ambiguous;
+		h->how = (uint8_t)how;
 		a->refs++;
 		k->holds++;
 		w->rec->ranges++;
@@ -297,7 +294,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 
 	rs_oplist_order(l, a->touched, q);
 	k->pins++; /* holding P2 may collect keeps */
-	rs_window_hold_range(e, l, q, w, a, off, len, 0, reader);
+	rs_window_hold_range(e, l, q, w, a, off, len, RS_HOLD_RESTORE, reader);
 	k->pins--;
 	p2 = rs_keep_find(a, off, a->ext.ext[rs_extmap_at(&a->ext, off)].ver);
 	op = p2 ? rs_oplist_add(l, RS_OP_RESTORE, q) : NULL;
@@ -313,6 +310,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	op->guard = p2;
 	p2->pins++;
 	op->window = w;
+	a->restored = ++e->version;
 	rs_fence(e, a, q);
 	if (k->digest && off == k->off && len == k->len) {
 		struct rs_check *c = rs_check_add(w->rec, RS_CHECK_RESTORE, a, off, len, k->digest,
@@ -361,6 +359,30 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 }
 
 /*
+ * Bytes that the forward did not read, and that nobody has written since it began: it would have read the same.
+ * Versions tell, as long as the shim has not put older ones back in the meantime.
+ */
+static int unchanged_since(const struct rs_segment *s, const struct rs_alloc *a,
+			   const struct rs_touch *t, uint64_t off, uint64_t len)
+{
+	uint32_t i, j;
+
+	if (rs_alloc_is_volatile(a) || a->restored > s->since)
+		return 0;
+	for (i = rs_extmap_at(&a->ext, off); i < a->ext.n && a->ext.ext[i].off < off + len; i++) {
+		const struct rs_ext *x = &a->ext.ext[i];
+
+		for (j = 0; t && x->ver > s->since && j < t->claims.n; j++)
+			if (t->claims.v[j].off <= x->off &&
+			    x->off + x->len <= t->claims.v[j].off + t->claims.v[j].len)
+				break; /* read after all, and judged as that */
+		if (x->ver > s->since && (!t || j == t->claims.n))
+			return 0;
+	}
+	return 1;
+}
+
+/*
  * The replay w touches [off, off + len) for the first time, reading it: see to it that it sees the
  * forward's bytes, or compare. must_know: it is certainly state, so bytes that the forward did not
  * read are a finding; else it may be a product, and is only compared.
@@ -390,7 +412,7 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			continue; /* F never read it */
 		enter_claim(e, l, q, w, a, c, from, to, !must_know, reader);
 	}
-	if (must_know && known < len) {
+	if (must_know && known < len && !unchanged_since(w->seg, a, t, off, len)) {
 		w->rec->flags |= RS_F_UNSEEN;
 		missing(w->rec, a, off, len, RS_FINDING_UNSEEN_INPUT, reader);
 	}
@@ -446,6 +468,7 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	k->pins++;
 	op->window = w;
 	rs_extmap_set(&a->ext, k->off, k->len, k->ver, 1);
+	a->restored = ++e->version;
 	rs_fence(e, a, q);
 }
 
@@ -457,8 +480,8 @@ static void compare_after(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 	struct rs_check *c;
 
 	rs_oplist_order(l, a->touched & w->queues, q);
-	c = rs_check_add(w->rec, h->ambiguous ? RS_CHECK_AMBIGUOUS : RS_CHECK_AFTER, a, k->off,
-			 k->len, k->digest, plan_digest(l, q, a, k->off, k->len));
+	c = rs_check_add(w->rec, h->how ? RS_CHECK_AMBIGUOUS : RS_CHECK_AFTER, a, k->off, k->len,
+			 k->digest, plan_digest(l, q, a, k->off, k->len));
 	if (c) {
 		c->exact = 1;
 		c->reason = RS_FINDING_SNAPSHOT_LOST;
@@ -476,9 +499,9 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		struct rs_hold *h = &w->holds.v[i];
 
 		if (!h->alloc->dead && h->keep->state != RS_KEEP_FAILED) {
-			if (e->config.mode == RS_MODE_AUDIT || h->ambiguous)
+			if (e->config.mode == RS_MODE_AUDIT || h->how != RS_HOLD_RESTORE)
 				compare_after(e, l, q, w, h);
-			else
+			if (e->config.mode != RS_MODE_AUDIT && h->how != RS_HOLD_COMPARE)
 				put_back(e, l, q, w, h);
 		} else if (!h->alloc->dead) {
 			w->rec->flags |= RS_F_LOST;

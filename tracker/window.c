@@ -203,6 +203,7 @@ static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct
 	s->name = name;
 	s->invocation = m->number >= 0 ? (uint64_t)m->number : next_invocation(e, name);
 	s->step = e->step;
+	s->since = e->version;
 	old = find_pending(e, name, (int64_t)s->invocation);
 	if (old && !old->open)
 		rs_segment_retire(e,
