@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TESTS = ["test_engine_cases", "test_engine_random"]
+TESTS = ["test_engine_verdicts", "test_engine_cases", "test_engine_random"]
 
 MUTATIONS = [
     ("restore to P2 left out", "tracker/preserve.c",
@@ -57,6 +57,15 @@ MUTATIONS = [
     ("restores P0 although P2 could not be held", "tracker/oplist.c",
      "\tif (op->guard && __atomic_load_n(&op->guard->state, __ATOMIC_ACQUIRE) != RS_KEEP_READY)",
      "\tif (0)"),
+    ("what only the replay reads is taken for unchanged", "tracker/preserve.c",
+     "\t\tif (x->ver > s->since && (!t || j == t->claims.n))", "\t\tif (0)"),
+    ("an older version put back is taken for unchanged", "tracker/preserve.c",
+     "if (rs_alloc_is_volatile(a) || a->restored > s->since)", "if (rs_alloc_is_volatile(a))"),
+    ("state that only the replay touches is undone", "tracker/access.c",
+     "return rs_region_at(a, s->off, &until) ? RS_HOLD_BOTH : RS_HOLD_COMPARE;", "return RS_HOLD_RESTORE;"),
+    ("an unknown writer's products count as equal", "tracker/compare.c",
+     "{RS_F_UNKNOWN_WRITER, RS_FINDING_UNKNOWN_WRITER, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN}",
+     "{RS_F_UNKNOWN_WRITER, RS_FINDING_UNKNOWN_WRITER, V_UNKNOWN, V_EQUAL, V_UNKNOWN}"),
 ]
 
 
@@ -64,7 +73,8 @@ def build_and_test(tree):
     """0 when every test passes, else the name of the first that fails."""
     objects = []
     sources = [f for f in sorted(os.listdir(tree + "/tracker")) if f.endswith(".c")]
-    wanted = ("access window preserve oplist memory extent compare engine generator records findings digest").split()
+    wanted = ("access window preserve oplist memory extent compare engine generator records findings digest "
+              "quiet").split()
     sources = [f for f in sources if f[:-2] in wanted or f.startswith("addrmap")]
     for f in sources:
         obj = f"{tree}/{f}.o"
