@@ -417,32 +417,4 @@ static unsigned relation(struct format t, uint64_t a, uint64_t b)
 
 #define ALL(X) CONVERT(X) HALVES(X)
 
-static const struct kit_form forms[] = {
-#define X(op, sig, extra, ...) {op, sig, extra},
-	ALL(X)
-#undef X
-};
-
-/* Rows are numbered by a second counter, in the order of the table. */
-enum { FIRST_ROW = __COUNTER__ + 1 };
-
-static uint64_t reference(unsigned row, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
-{
-	(void)d;
-	switch (row) {
-#define X(op, sig, extra, ...)                                                                     \
-	case __COUNTER__ - FIRST_ROW:                                                              \
-		return (uint64_t)(__VA_ARGS__);
-		ALL(X)
-#undef X
-	default:
-		return 0;
-	}
-}
-
-int main(void)
-{
-	for (unsigned i = 0; i < sizeof forms / sizeof *forms; i++)
-		kit_form(&forms[i], reference, i);
-	return tap_done();
-}
+#include "tests/simunit/exec_rows.h"

@@ -266,32 +266,4 @@ static uint64_t flush64(uint64_t x)
 	X("set.le.u32.f64", "wgg", NULL, cmp64(3, a, b) ? 0xffffffff : 0)
 /* clang-format on */
 
-static const struct kit_form forms[] = {
-#define X(op, sig, extra, ...) {op, sig, extra},
-	ALL(X)
-#undef X
-};
-
-/* Rows are numbered by a second counter, in the order of the table. */
-enum { FIRST_ROW = __COUNTER__ + 1 };
-
-static uint64_t reference(unsigned row, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
-{
-	(void)d;
-	switch (row) {
-#define X(op, sig, extra, ...)                                                                     \
-	case __COUNTER__ - FIRST_ROW:                                                              \
-		return (uint64_t)(__VA_ARGS__);
-		ALL(X)
-#undef X
-	default:
-		return 0;
-	}
-}
-
-int main(void)
-{
-	for (unsigned i = 0; i < sizeof forms / sizeof *forms; i++)
-		kit_form(&forms[i], reference, i);
-	return tap_done();
-}
+#include "tests/simunit/exec_rows.h"
