@@ -53,6 +53,22 @@ static int rebuild(struct rs_handles *h)
 	return 0;
 }
 
+/*
+ * Removed slots at the end of a run become free: nothing lies behind them that a reader could miss. Without
+ * this a program that makes and drops handles for ever would fill table after table with removed ones.
+ */
+static void free_removed(struct rs_handles *h, uint64_t i)
+{
+	struct rs_handles_table *t = h->table;
+
+	if (t->slot[(i + 1) & t->mask].key)
+		return;
+	for (; t->slot[i].key && !t->slot[i].value; i = (i - 1) & t->mask) {
+		__atomic_store_n(&t->slot[i].key, 0, __ATOMIC_RELEASE);
+		h->used--;
+	}
+}
+
 int rs_handles_set(struct rs_handles *h, const void *handle, void *value)
 {
 	uint64_t key = (uintptr_t)handle, i;
@@ -65,5 +81,7 @@ int rs_handles_set(struct rs_handles *h, const void *handle, void *value)
 	h->used += !h->table->slot[i].key;
 	__atomic_store_n(&h->table->slot[i].value, value, __ATOMIC_RELEASE);
 	__atomic_store_n(&h->table->slot[i].key, key, __ATOMIC_RELEASE);
+	if (!value)
+		free_removed(h, i);
 	return 0;
 }

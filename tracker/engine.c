@@ -184,10 +184,53 @@ void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)
 	}
 	for (i = 0; i < e->queues.n; i++)
 		if (e->queues.v[i].q.ctx == ctx)
-			e->queues.v[i].dead = 1;
+			e->queues.v[i].dead = e->queues.v[i].idle = 1;
 	__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->lock);
 	rs_memory_ctx_gone(e, ctx);
+}
+
+/*
+ * A destroyed queue whose last event has passed needs no order any more: its event goes back, its id may
+ * be given out again. What still names the id (masks, fences, blocks) then waits for too much, or for
+ * something that is over; a queue that is "already ordered" after a fence has waited for it before its
+ * last event, so that fence is over, too.
+ */
+static void reclaim_queues(struct rs_engine *e)
+{
+	struct {
+		uint32_t id;
+		uint64_t event;
+	} some[16];
+	uint64_t generation;
+	uint32_t i, n = 0;
+
+	pthread_mutex_lock(&e->lock);
+	generation = e->generation;
+	for (i = 0; i < e->queues.n && n < 16; i++)
+		if (e->queues.v[i].dead && e->queues.v[i].final_event) {
+			some[n].id = i;
+			some[n++].event = e->queues.v[i].final_event;
+		}
+	pthread_mutex_unlock(&e->lock);
+	for (i = 0; i < n; i++) {
+		struct rs_qstate *s;
+
+		if (e->ops->event_done(e->ops->opaque, some[i].event) != 1)
+			continue;
+		pthread_mutex_lock(&e->lock);
+		s = &e->queues.v[some[i].id];
+		/* With a queue destroyed meanwhile it may be another one's event. */
+		if (e->generation == generation && s->final_event == some[i].event) {
+			s->final_event = 0;
+			s->idle = 1;
+		} else {
+			some[i].event = 0;
+		}
+		pthread_mutex_unlock(&e->lock);
+		if (some[i].event)
+			e->ops->event_free(e->ops->opaque, some[i].event);
+	}
 }
 
 void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q)
@@ -195,6 +238,7 @@ void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q)
 	uint64_t event = 0;
 	uint32_t i;
 
+	reclaim_queues(e);
 	if (e->ops->event_record(e->ops->opaque, q, &event))
 		event = 0;
 	pthread_mutex_lock(&e->lock);
@@ -213,6 +257,18 @@ void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q)
 		e->ops->event_free(e->ops->opaque, event);
 }
 
+static struct rs_qstate *new_queue(struct rs_engine *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->queues.n; i++)
+		if (e->queues.v[i].idle) {
+			memset(&e->queues.v[i], 0, sizeof(e->queues.v[i]));
+			return &e->queues.v[i];
+		}
+	return RS_PUSH(e->queues);
+}
+
 /* The id of a live queue; a new one for a handle seen first. Without memory: queue 0, over-ordered. */
 uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q)
 {
@@ -228,13 +284,13 @@ uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 			break;
 	}
 	if (!i) {
-		s = RS_PUSH(e->queues);
+		s = new_queue(e);
 		if (!s) {
 			e->stats.internal_errors++;
 			return 0;
 		}
 		s->q = q;
-		i = e->queues.n;
+		i = (uint32_t)(s - e->queues.v) + 1;
 	}
 	t->last_q = q;
 	t->last_id = i - 1;

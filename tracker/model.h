@@ -63,11 +63,12 @@ struct rs_block {
 	struct rs_block *next;
 };
 
-/* A stream as a point of order. Never reused, so that an id in a mask stays unambiguous. */
+/* A stream as a point of order. Its id is given out again only when all its work has ended (engine.c). */
 struct rs_qstate {
 	struct rs_queue q;
 	uint64_t final_event; /* recorded when the stream was destroyed, 0: alive */
 	uint8_t dead;
+	uint8_t idle; /* dead, and all its work has ended: the id may be given out again */
 };
 #define RS_QBIT(id) (1ull << ((id) < 63 ? (id) : 63))
 

@@ -4,6 +4,7 @@
  * the verdict, in audit and in preserve mode.
  */
 #include "tests/unit/engine_rig.h"
+#include "tracker/model.h"
 
 /* y = x * 5 ; S = 2 * S + x */
 static void norm(struct rig_arg *a)
@@ -589,6 +590,42 @@ static void destroyed_stream(void)
 	rig_stop();
 }
 
+/* A stream for each step: ids come back, and order holds although they stand in old masks and fences. */
+static void streams_come_and_go(void)
+{
+	struct rig_arg add[1], mul[2];
+	uint32_t *c, *y;
+	unsigned i, right = 0;
+
+	rig_start(RS_MODE_PRESERVE);
+	c = words(1), y = words(1);
+	add[0] = (struct rig_arg)RW_(c, 1);
+	mul[0] = (struct rig_arg)W_(y, 1), mul[1] = (struct rig_arg)R_(c, 1);
+	fake.eager = 0, fake.lazy = 30;
+	for (i = 0; i < 100; i++) {
+		uint32_t before = *c;
+
+		rs_engine_mark(eng, thr, i & 1 ? "step:1" : "step:2");
+		PUSH("forward:layer");
+		kernel_q(2 * i, "times10", times10, 2, mul);
+		kernel_q(2 * i, "bump", bump, 1, add);
+		POP();
+		rs_engine_queue_destroy(eng, RIG_Q(2 * i));
+		PUSH("replay:layer");
+		kernel_q(2 * i + 1, "times10", times10, 2, mul);
+		kernel_q(2 * i + 1, "bump", bump, 1, add);
+		POP();
+		rs_engine_queue_destroy(eng, RIG_Q(2 * i + 1));
+		fake_drain();
+		right += *y == 10 * before && *c == before + 1;
+	}
+	is_u64(right, 100, "a stream for each step: every replay sees its state, once");
+	ok(eng->queues.n < 20, "a stream for each step: ids are given out again (%u)",
+	   eng->queues.n);
+	drop(c), drop(y);
+	rig_stop();
+}
+
 /* State freed and its address reused: the new owner's bytes are not touched. */
 static void freed(void)
 {
@@ -641,6 +678,7 @@ int main(void)
 	no_room_for_p2();
 	unverified();
 	destroyed_stream();
+	streams_come_and_go();
 	freed();
 	return tap_done();
 }
