@@ -46,6 +46,7 @@ SHIM_SRC := $(wildcard shim/*.c) $(wildcard cupti/*.c)
 PLANNER_SRC := $(wildcard planner/*.c)
 CTL_SRC := $(filter planner/replayctl.c planner/cmd_%.c,$(PLANNER_SRC))
 SIM_SRC := $(wildcard tests/simcuda/*.c)
+SIMRAND_SRC := $(wildcard tests/simcurand/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c)
 SIMTEST_SRC := $(wildcard tests/simunit/*.c)
 CLIENT_SRC := $(wildcard tests/clients/*.c)
@@ -55,6 +56,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 SHIM := $(O)/libreplayshim.so
 CTL := $(O)/replayctl
 SIM := $(O)/simcuda/libcuda.so.1
+SIMRAND := $(O)/simcurand/libcurand.so.10
 UNITS := $(patsubst tests/unit/%.c,$(O)/tests/%.t,$(UNIT_SRC))
 SIMTESTS := $(patsubst tests/simunit/%.c,$(O)/tests/%.t,$(SIMTEST_SRC))
 CLIENTS := $(patsubst tests/clients/%.c,$(O)/clients/%,$(CLIENT_SRC))
@@ -66,7 +68,7 @@ TESTS := $(UNITS) $(SIMTESTS) $(filter $(O)/clients/t_%,$(CLIENTS)) $(wildcard t
 PYHOOK := $(patsubst shim/python/%,$(O)/python/%,$(wildcard shim/python/*.py shim/python/*/*.py))
 
 .PHONY: all
-all: $(SHIM) $(PYHOOK) $(CTL) $(SIM) $(UNITS) $(SIMTESTS) $(CLIENTS) $(BENCHES) ## build everything (default)
+all: $(SHIM) $(PYHOOK) $(CTL) $(SIM) $(SIMRAND) $(UNITS) $(SIMTESTS) $(CLIENTS) $(BENCHES) ## build everything (default)
 
 # Set-up. `make check`, `make demo` and the like install what is missing; any other goal only says what it is. The
 # stamp of a check is not one of an installation, but both say the same: all is there.
@@ -132,6 +134,14 @@ $(SIM): $(call objs,$(SIM_SRC)) $(O)/libtracker.a $(wildcard tests/simcuda/*.map
 		$(patsubst %,-Wl$(comma)--version-script=%,$(wildcard tests/simcuda/*.map)) -o $@ \
 		$(call objs,$(SIM_SRC)) $(O)/libtracker.a -lm -lpthread -lzstd -llz4
 	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so
+
+# On the Driver API like any other client of the device.
+$(SIMRAND): $(call objs,$(SIMRAND_SRC)) $(SIM) $(wildcard tests/simcurand/*.map)
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(CFLAGS) $(SAN) -Wl,-soname,libcurand.so.10 -Wl,-z,now $(DEFS) \
+		$(patsubst %,-Wl$(comma)--version-script=%,$(wildcard tests/simcurand/*.map)) -o $@ \
+		$(call objs,$(SIMRAND_SRC)) -L$(O)/simcuda -lcuda -lm
 
 # tests/unit: tracker and planner, no device. tests/simunit: the simulated device's insides, linked statically.
 $(UNITS): $(O)/tests/%.t: $(O)/obj/tests/unit/%.o $(O)/libplanner.a $(O)/libtracker.a
