@@ -299,6 +299,7 @@ static void finish(void)
 	rs_json_str(&j, "t", "end");
 	rs_json_u64(&j, "lost", rs_records_lost(rs_state.records));
 	rs_records_write(rs_state.records, RS_RECORD_EVENTS, &j);
+	rs_report_lost();
 }
 
 void rs_guard_look(void)

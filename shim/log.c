@@ -3,11 +3,11 @@
  * See log.h. Callers: everywhere in shim/. No locks.
  */
 #include "shim/log.h"
+#include "tracker/quiet.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <unistd.h>
 
 static int log_fd = 2, log_level = RS_LOG_WARN, log_rank;
 static unsigned log_lines;
@@ -96,12 +96,9 @@ static void begin(struct out *o)
 
 static void flush(struct out *o)
 {
-	ssize_t n;
-
 	o->text[o->len++] = '\n';
-	do
-		n = write(log_fd, o->text, o->len);
-	while (n < 0 && errno == EINTR);
+	/* A message that cannot be delivered has nobody to be told about. */
+	(void)rs_quiet_write(log_fd, o->text, o->len);
 }
 
 void rs_log_setup(int fd, enum rs_log_level level, int rank)

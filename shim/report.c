@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of numbers in events.jsonl: at every step and at the end.
+ * Lines of numbers in events.jsonl: at every step and at the end; there, too, the message that lines were lost.
  * Callers: markers (any thread, rarely) and the exit handler. Locks: the threads' list, in rs_tls_counts.
  */
 #include "shim/shim.h"
+
+#include "shim/log.h"
 
 #include <string.h>
 
@@ -39,6 +41,17 @@ static void put_engine(struct rs_json *j, const struct rs_engine_stats *s)
 	rs_json_u64(j, "internal_errors", s->internal_errors);
 }
 
+/* Once, and not from the write that failed: that one may be in the middle of anything. */
+void rs_report_lost(void)
+{
+	static int said;
+
+	if (!rs_records_lost(rs_state.records) || __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+		return;
+	rs_log(RS_LOG_ERROR, "%s: %s; records are missing from here on", rs_state.dir,
+	       strerror(-rs_records_error(rs_state.records)));
+}
+
 void rs_report_stats(void)
 {
 	uint64_t count[RS_EP_COUNT];
@@ -68,6 +81,8 @@ void rs_report_stats(void)
 
 void rs_report_step(const char *text)
 {
-	if (text && !strncmp(text, "step:", 5))
-		rs_report_stats();
+	if (!text || strncmp(text, "step:", 5))
+		return;
+	rs_report_stats();
+	rs_report_lost();
 }

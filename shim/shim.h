@@ -144,6 +144,7 @@ void rs_tls_counts(uint64_t ret_count[RS_EP_COUNT]);
 
 /* A line of numbers into events.jsonl. */
 void rs_report_stats(void);
+void rs_report_lost(void); /* says once that lines could not be written */
 /* A marker's text has passed: a new step writes its numbers. */
 void rs_report_step(const char *text);
 

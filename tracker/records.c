@@ -6,6 +6,7 @@
  * it does not fit beside the closing brackets, left out and `overflow` set.
  */
 #include "tracker/records.h"
+#include "tracker/quiet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +23,8 @@
 struct rs_records {
 	int fd[2];
 	_Atomic uint64_t lost;
+	_Atomic int error;   /* of the first lost line */
+	atomic_bool torn[2]; /* the file ends inside a line */
 };
 
 static int make_parents(char *path)
@@ -96,6 +99,11 @@ void rs_records_close(struct rs_records *r)
 uint64_t rs_records_lost(const struct rs_records *r)
 {
 	return r ? atomic_load(&((struct rs_records *)r)->lost) : 0;
+}
+
+int rs_records_error(const struct rs_records *r)
+{
+	return r ? -atomic_load(&((struct rs_records *)r)->error) : 0;
 }
 
 /* Append text whole, or nothing. */
@@ -229,11 +237,23 @@ void rs_json_close(struct rs_json *j, char bracket)
 	j->depth--;
 }
 
+/* A line that was cut short (the disk was full for a while) must not take the next one with it. */
+static ssize_t write_line(struct rs_records *r, enum rs_record_file file, const char *text,
+			  size_t len)
+{
+	if (atomic_load(&r->torn[file])) {
+		if (rs_quiet_write(r->fd[file], "\n", 1) != 1)
+			return -1;
+		atomic_store(&r->torn[file], 0);
+	}
+	return rs_quiet_write(r->fd[file], text, len);
+}
+
 void rs_records_write(struct rs_records *r, enum rs_record_file file, struct rs_json *j)
 {
 	static const char cut[] = ",\"cut\":true";
 	ssize_t done;
-	int saved = errno;
+	int saved = errno, none = 0;
 
 	if (j->overflow && !j->depth) {
 		memcpy(j->text + j->len, cut, sizeof(cut) - 1);
@@ -241,10 +261,12 @@ void rs_records_write(struct rs_records *r, enum rs_record_file file, struct rs_
 	}
 	memcpy(j->text + j->len, "}\n", 2);
 	j->len += 2;
-	do
-		done = write(r->fd[file], j->text, j->len);
-	while (done < 0 && errno == EINTR);
-	if (done != (ssize_t)j->len)
+	done = write_line(r, file, j->text, j->len);
+	if (done != (ssize_t)j->len) {
+		atomic_compare_exchange_strong(&r->error, &none, done < 0 ? errno : ENOSPC);
+		if (done > 0)
+			atomic_store(&r->torn[file], 1);
 		atomic_fetch_add(&r->lost, 1);
+	}
 	errno = saved;
 }

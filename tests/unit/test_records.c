@@ -113,19 +113,36 @@ static void threads(void)
 	is_u64(whole, 801, "none torn");
 }
 
+/* The signal that comes with it has its default action, which would end the program. */
 static void lost(void)
 {
-	struct rlimit was, none = {0, 0};
+	struct rlimit was, full;
+	const char *line, *next;
 	struct rs_json j;
 
-	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGXFSZ, SIG_DFL);
 	getrlimit(RLIMIT_FSIZE, &was);
-	none.rlim_max = was.rlim_max;
-	setrlimit(RLIMIT_FSIZE, &none);
-	rs_json_begin(&j);
-	rs_records_write(rec, RS_RECORD_EVENTS, &j);
+	full = was;
+	full.rlim_cur = strlen(slurp("events.jsonl")) + 5;
+	setrlimit(RLIMIT_FSIZE, &full);
+	ok(rs_records_error(rec) == 0, "no line was lost so far");
+	for (int i = 0; i < 3; i++) {
+		rs_json_begin(&j);
+		rs_records_write(rec, RS_RECORD_EVENTS, &j);
+	}
 	setrlimit(RLIMIT_FSIZE, &was);
-	is_u64(rs_records_lost(rec), 1, "a line that cannot be written is counted");
+	is_u64(rs_records_lost(rec), 3, "lines that cannot be written are counted");
+	ok(rs_records_error(rec) < 0, "and there is a reason");
+	for (int i = 0; i < 2; i++) {
+		rs_json_begin(&j);
+		rs_json_u64(&j, "after", (uint64_t)i);
+		rs_records_write(rec, RS_RECORD_EVENTS, &j);
+	}
+	line = slurp("events.jsonl") + full.rlim_cur - 5;
+	next = strchr(line, '\n');
+	is_str(next ? next + 1 : "", "{\"v\":1,\"after\":0}\n{\"v\":1,\"after\":1}\n",
+	       "lines after the one that was cut are whole");
+	is_u64(rs_records_lost(rec), 3, "and are not counted");
 }
 
 int main(void)
