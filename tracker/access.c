@@ -173,6 +173,60 @@ static int relocated(struct call_state *c, struct rs_window *w, struct rs_alloc 
 	return 1;
 }
 
+/* The last write of the forward to these bytes before its call `before`, and the call of the first one after it. */
+static const struct rs_logged_access *made_before(const struct rs_segment *s, uint32_t before,
+						  const struct rs_range *r,
+						  const struct rs_logged_call **ret_after)
+{
+	const struct rs_logged_access *made = NULL;
+	uint32_t i, j;
+
+	for (i = 0; i < s->log.n; i++) {
+		const struct rs_logged_call *lc = &s->log.v[i];
+
+		for (j = lc->first; j < lc->first + lc->n; j++) {
+			const struct rs_logged_access *la = &s->accesses.v[j];
+
+			if (!(la->dir & RS_WRITE) || la->serial != r->a->serial ||
+			    la->off >= r->off + r->len || r->off >= la->off + la->len)
+				continue;
+			if (i < before)
+				made = la;
+			else if (!*ret_after)
+				*ret_after = lc;
+		}
+	}
+	return made;
+}
+
+/*
+ * A product that the replay takes from where the forward left it, instead of making it again (a kept activation).
+ * What the forward's own call read there is known by the digest of the write before it.
+ */
+static int taken_over(struct call_state *c, struct rs_window *w, struct rs_alloc *a, uint64_t off,
+		      uint64_t len)
+{
+	const struct rs_logged_call *after = NULL;
+	const struct rs_logged_access *made;
+	struct rs_writer who = {.name = "unknown", .kind = RS_CALL_OTHER, .window = ""};
+
+	if (!w->seg || w->matched_call != c->number)
+		return 0;
+	made = made_before(w->seg, w->matched, &(struct rs_range){a, off, len}, &after);
+	if (!made || made->cls != RS_CLASS_PRODUCT || made->off != off || made->len != len ||
+	    !made->digest)
+		return 0;
+	who.how = RS_HOW_UNKNOWN;
+	who.step = w->seg->step;
+	if (after) {
+		who.name = after->name;
+		who.call = after->call;
+		who.window = w->seg->label;
+	}
+	rs_window_compare_kept(c->l, c->q, w, a, off, len, made->digest, &who);
+	return 1;
+}
+
 /*
  * First access of a window to a range. Bytes that are certainly overwritten before anything reads them
  * need no entry value, even when they are declared state; their P2 is held before the write.
@@ -187,6 +241,8 @@ static void entered(struct call_state *c, struct rs_window *w, struct rs_touch *
 		return;
 	}
 	if (cls == RS_CLASS_STATE && relocated(c, w, t->alloc, off, len, x))
+		return;
+	if (cls == RS_CLASS_STATE && taken_over(c, w, t->alloc, off, len))
 		return;
 	rs_window_enter_range(c->e, c->l, c->q, w, t->alloc, off, len, cls == RS_CLASS_STATE,
 			      &c->who);

@@ -389,6 +389,9 @@ void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q);
 void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
 			   int must_know, const struct rs_writer *reader);
+void rs_window_compare_kept(struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			    struct rs_alloc *a, uint64_t off, uint64_t len, struct rs_words *then,
+			    const struct rs_writer *writer);
 void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
 			  struct rs_alloc *a, uint64_t off, uint64_t len, enum rs_hold_how how,
 			  const struct rs_writer *writer);

@@ -284,6 +284,21 @@ static void compare_entry(struct rs_oplist *l, uint32_t q, struct rs_window *w, 
 	w->rec->bytes += k->len;
 }
 
+/* What the replay is about to read against a digest of what it should be; there are no bytes to put there. */
+void rs_window_compare_kept(struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			    struct rs_alloc *a, uint64_t off, uint64_t len, struct rs_words *then,
+			    const struct rs_writer *writer)
+{
+	struct rs_check *c = rs_check_add(w->rec, RS_CHECK_ENTRY, a, off, len, then,
+					  plan_digest(l, q, a, off, len));
+
+	if (!c)
+		return;
+	c->exact = 1;
+	c->reason = RS_FINDING_SNAPSHOT_LOST;
+	c->writer = *writer;
+}
+
 /* Preserve: hold P2 of [off, off + len), put the kept bytes there. All of it is inside keep k. */
 static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
 		       struct rs_alloc *a, struct rs_keep *k, uint64_t off, uint64_t len,

@@ -96,6 +96,35 @@ static void foreign(enum rs_mode mode, int declared)
 	rig_stop();
 }
 
+/* C24: the replay takes a product from where the forward left it; who changed it since is named. */
+static void kept(enum rs_mode mode, int changed)
+{
+	uint32_t *x, *m, *y, *z;
+	const char *text;
+
+	rig_start(mode);
+	x = words(1), *x = 7;
+	STEP(1);
+	PUSH("forward:s");
+	m = words(1), y = words(1);
+	KERNEL(set_to, W_(m, 1), R_(x, 1));
+	KERNEL(times10, W_(y, 1), R_(m, 1));
+	if (changed)
+		KERNEL(bump, RW_(m, 1));
+	POP();
+	PUSH("replay:s");
+	z = words(1);
+	KERNEL(times10, W_(z, 1), R_(m, 1));
+	POP();
+	text = rig_read("records.jsonl");
+	is_u64(count(text, "\"outcome\":\"match\""), !changed, "C24 kept unchanged is a match");
+	ok(!strstr(text, "RS016") && !!strstr(text, "RS010") == changed, "C24 else overwritten");
+	text = rig_read("events.jsonl");
+	ok(!changed || strstr(text, "\"name\":\"bump\""), "C24 by the forward's own call");
+	drop(x), drop(m), drop(y), drop(z);
+	rig_stop();
+}
+
 /* A call that the engine cannot see into, or that does not run yet. */
 static void opaque_call(enum rs_call_kind kind, int everything, int capturing)
 {
@@ -141,6 +170,10 @@ int main(void)
 	foreign(RS_MODE_AUDIT, 1);
 	foreign(RS_MODE_PRESERVE, 0);
 	foreign(RS_MODE_PRESERVE, 1);
+	kept(RS_MODE_AUDIT, 0);
+	kept(RS_MODE_AUDIT, 1);
+	kept(RS_MODE_PRESERVE, 0);
+	kept(RS_MODE_PRESERVE, 1);
 	opaque(RS_CALL_KERNEL, 1, 0, "[\"RS050\"]");
 	opaque(RS_CALL_OTHER, 1, 0, "[\"RS030\"]");
 	opaque(RS_CALL_KERNEL, 0, 1, "[\"RS030\"]");
