@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels that only hazards2.c has; those of hazards_ptx.h are its, too. By hand: one thread a word, unsigned
- * 32-bit arithmetic, each one thing. Constant data.
+ * The further kernels of hazards2.c and hazards3.c, which use those of hazards_ptx.h, too. By hand: one thread a
+ * word, unsigned 32-bit arithmetic, each one thing. Constant data.
  */
 #ifndef TESTS_CLIENTS_HAZARDS2_PTX_H
 #define TESTS_CLIENTS_HAZARDS2_PTX_H

@@ -2,7 +2,7 @@
 """What hazards.t and hazards2.t have in common: a case, its runs, and what is compared.
 
 Every case runs without the tool, under audit and preserved, on one stream and on two; eagerly and lazily in a process
-of its own, and under RS_SEEDS (20) random schedules, one a step, in one process. Expected everywhere: the same words.
+of its own, and under RS_SEEDS (200) random schedules, one a step, in one process. Expected everywhere: the same words.
 Without the tool they are the faulty ones (so that no case can pass by being harmless); an audit prints the same bytes
 and gives every replay its verdict, with just the codes, states and writers that the case names; preserving gives the
 right words, or a verdict that is no match.
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 BUILD = os.environ.get("RS_BUILD") or os.path.join(os.environ.get("RS_TOP", "."), "build")
 SHIM = os.path.join(BUILD, "libreplayshim.so")
-SEEDS = int(os.environ.get("RS_SEEDS", "20"))
+SEEDS = int(os.environ.get("RS_SEEDS") or ("10" if os.environ.get("RS_SAN") else "200"))
 FRESH = ["eager", "lazy"]
 MODES = ["none", "audit", "preserve"]
 
@@ -45,7 +45,7 @@ def words(name, *values):
 
 
 class Verdict:
-    """outcome; codes: {code: None or [(state, writer)]}, exactly these; fields: entry, product, after as far as told."""
+    """outcome; codes: {code: None or [(state, writer)]}, just these; fields: entry, product, after, as far as told."""
 
     def __init__(self, outcome, codes=(), **fields):
         self.outcome, self.fields = outcome, fields
