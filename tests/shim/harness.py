@@ -53,8 +53,8 @@ def link_flags():
 	return [f"-L{SIM}", "-lcuda"]
 
 
-def run(command, tool=True, sim=True, preload=(), **variables):
-	"""A finished process; tool: under the library. Output as text."""
+def environment(tool=True, sim=True, preload=(), **variables):
+	"""tool: under the library; sim: on the simulated device."""
 	env = {k: v for k, v in os.environ.items()
 	       if not k.startswith(("REPLAYSHIM_", "SIMCUDA_", "NVTX_")) and k not in ("PYTHONPATH", "LD_PRELOAD")}
 	if sim:
@@ -66,8 +66,20 @@ def run(command, tool=True, sim=True, preload=(), **variables):
 		sanitizer = os.environ.get("RS_SAN_PRELOAD")
 		env["LD_PRELOAD"] = ":".join(([sanitizer] if sanitizer else []) + libraries)
 	env.update({k: str(v) for k, v in variables.items()})
-	return subprocess.run([str(c) for c in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-	                      text=True, errors="replace", timeout=120, cwd=tmp)
+	return env
+
+
+def run(command, preexec_fn=None, **where):
+	"""A finished process; `where` as in environment. Output as text."""
+	return subprocess.run([str(c) for c in command], env=environment(**where), stdout=subprocess.PIPE,
+	                      stderr=subprocess.PIPE, text=True, errors="replace", timeout=120, cwd=tmp,
+	                      preexec_fn=preexec_fn)
+
+
+def start(command, cwd=None, **where):
+	"""A running process whose stderr can be read; its stdout goes nowhere."""
+	return subprocess.Popen([str(c) for c in command], env=environment(**where), stdout=subprocess.DEVNULL,
+	                        stderr=subprocess.PIPE, text=True, errors="replace", cwd=cwd or tmp)
 
 
 def events(directory):
