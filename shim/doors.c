@@ -36,15 +36,10 @@ void *rs_doors_dlvsym_handle(void *handle, const char *name, const char *version
 
 /* --- libc's own --------------------------------------------------------------------------------- */
 
-struct walk {
-	const char *want;
-	void *found;
-};
-
 /*
  * A sanitizer's start resolves its own functions through this door, before its interceptors of libc's
- * string functions work: so none is called on the way to the real dlsym, and this file is compiled
- * without instrumentation (Makefile).
+ * string functions and of dl_iterate_phdr work: so none is called on the way to the real dlsym, and this
+ * file is compiled without instrumentation (Makefile).
  */
 static const char *base_name(const char *path)
 {
@@ -89,21 +84,16 @@ static uint32_t symbol_count(const uint32_t *gnu)
 	return last + 1;
 }
 
-static int walk_object(struct dl_phdr_info *info, size_t size, void *arg)
+static void *find_in(const struct link_map *object, const char *want)
 {
-	struct walk *w = arg;
-	const char *name = base_name(info->dlpi_name ? info->dlpi_name : ""), *strings = NULL;
-	const ElfW(Dyn) *dyn = NULL;
+	const char *name = base_name(object->l_name ? object->l_name : ""), *strings = NULL;
+	const ElfW(Dyn) *dyn = object->l_ld;
 	const ElfW(Sym) *sym = NULL;
 	const uint32_t *gnu = NULL;
 	uint32_t n;
 
-	(void)size;
 	if (!behind(name, "libc.so") && !behind(name, "libdl.so"))
-		return 0;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dyn = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+		return NULL;
 	/* glibc has relocated these pointers already. */
 	for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
 		if (dyn->d_tag == DT_SYMTAB)
@@ -114,24 +104,25 @@ static int walk_object(struct dl_phdr_info *info, size_t size, void *arg)
 			gnu = (const void *)dyn->d_un.d_ptr;
 	}
 	if (!sym || !strings || !gnu)
-		return 0;
+		return NULL;
 	n = symbol_count(gnu);
 	for (uint32_t i = 0; i < n; i++) {
 		if (sym[i].st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym[i].st_info) == STT_FUNC &&
-		    same(strings + sym[i].st_name, w->want)) {
-			w->found = (void *)(info->dlpi_addr + sym[i].st_value);
-			return 1;
-		}
+		    same(strings + sym[i].st_name, want))
+			return (void *)(object->l_addr + sym[i].st_value);
 	}
-	return 0;
+	return NULL;
 }
 
+/* At the process' start, or in our constructor: the list of objects does not change meanwhile. */
 static void *from_libc(const char *name)
 {
-	struct walk w = {name, NULL};
+	const struct link_map *object;
+	void *found = NULL;
 
-	dl_iterate_phdr(walk_object, &w);
-	return w.found;
+	for (object = _r_debug.r_map; object && !found; object = object->l_next)
+		found = find_in(object, name);
+	return found;
 }
 
 /* Idempotent: threads that race store the same values. */
