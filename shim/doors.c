@@ -12,6 +12,7 @@
  * preloaded hooks keep working.
  * Callers: any thread, at any time, also before our constructor. No locks here.
  */
+#include "shim/curand.h"
 #include "shim/guard.h"
 #include "shim/log.h"
 
@@ -153,10 +154,22 @@ void *rs_doors_dlsym(void *handle, const char *name)
 
 /* --- dlsym, dlvsym ------------------------------------------------------------------------------ */
 
-/* cuda*, cudnn*, cublas*, curand* begin with cu as well. */
+/* cuda*, cudnn*, cublas* begin with cu as well. */
 static int is_driver_name(const char *name)
 {
 	return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+static int is_curand_name(const char *name)
+{
+	const char *rest = behind(name, "curand");
+
+	return rest && *rest >= 'A' && *rest <= 'Z';
+}
+
+static int is_ours(const char *name)
+{
+	return is_driver_name(name) || is_curand_name(name);
 }
 
 static void *exchange(const char *name, void *addr)
@@ -166,6 +179,10 @@ static void *exchange(const char *name, void *addr)
 	rs_init_boot();
 	if (rs_state.mode == RS_MODE_OFF)
 		return addr;
+	if (is_curand_name(name)) {
+		hook = rs_curand_exchange(name, addr);
+		return hook ? hook : addr;
+	}
 	if (rs_real_knows(name))
 		rs_real_bind_address(addr);
 	hook = rs_real_wrapper(addr);
@@ -180,7 +197,7 @@ __attribute__((visibility("hidden"), used)) void *rs_doors_dlsym_handle(void *ha
 {
 	void *addr = rs_doors_dlsym(handle, name);
 
-	if (addr && name && is_driver_name(name))
+	if (addr && name && is_ours(name))
 		RS_ENGINE(addr = exchange(name, addr));
 	return addr;
 }
@@ -195,7 +212,7 @@ rs_doors_dlvsym_handle(void *handle, const char *name, const char *version)
 	if (!rs_doors_real_dlvsym)
 		return NULL;
 	addr = rs_doors_real_dlvsym(handle, name, version);
-	if (addr && name && is_driver_name(name))
+	if (addr && name && is_ours(name))
 		RS_ENGINE(addr = exchange(name, addr));
 	return addr;
 }

@@ -3,6 +3,7 @@
  * Lines of numbers in events.jsonl: at every step and at the end; there, too, the message that lines were lost.
  * Callers: markers (any thread, rarely) and the exit handler. Locks: the threads' list, in rs_tls_counts.
  */
+#include "shim/curand.h"
 #include "shim/shim.h"
 
 #include "shim/log.h"
@@ -71,10 +72,13 @@ void rs_report_stats(void)
 	rs_json_u64(&j, "unknown_kernels", rs_coverage.unknown_kernel);
 	rs_json_u64(&j, "by_name", rs_coverage.by_name);
 	rs_json_u64(&j, "export_tables", rs_coverage.export_tables);
+	rs_json_u64(&j, "draws_unfollowed", rs_curand_unfollowed);
+	rs_json_u64(&j, "draws_host", rs_curand_host);
 	rs_json_open(&j, "calls", '{');
 	for (unsigned i = 0; i < RS_EP_COUNT; i++)
 		if (count[i])
 			rs_json_u64(&j, rs_ep_info[i].name, count[i]);
+	rs_curand_report(&j);
 	rs_json_close(&j, '}');
 	rs_records_write(rs_state.records, RS_RECORD_EVENTS, &j);
 }

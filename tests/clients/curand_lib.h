@@ -23,14 +23,11 @@ struct curand {
 #undef CURAND
 };
 
-/* The number of functions that are missing, -1 if there is no such library. */
-__attribute__((unused)) static int curand_open(struct curand *c, const char *path)
+/* The number of functions that are missing. */
+__attribute__((unused)) static int curand_resolve(struct curand *c, void *handle)
 {
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	int missing = 0;
 
-	if (!handle)
-		return -1;
 #define CURAND(sym, action, params, args)                                                          \
 	c->sym = (__typeof__(c->sym))dlsym(handle, #sym);                                          \
 	missing += !c->sym;
@@ -39,10 +36,17 @@ __attribute__((unused)) static int curand_open(struct curand *c, const char *pat
 	return missing;
 }
 
-/* build/clients/PROGRAM -> build/simcurand/libcurand.so.10 */
-__attribute__((unused)) static int curand_open_sim(struct curand *c)
+/* The same, or -1 if there is no such library. */
+__attribute__((unused)) static int curand_open(struct curand *c, const char *path)
 {
-	char path[PATH_MAX + 64];
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	return handle ? curand_resolve(c, handle) : -1;
+}
+
+/* build/clients/PROGRAM -> build/simcurand/libcurand.so.10 */
+__attribute__((unused)) static int curand_sim_path(char path[PATH_MAX + 64])
+{
 	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
 
 	for (int up = 0; up < 2; up++) {
@@ -53,7 +57,24 @@ __attribute__((unused)) static int curand_open_sim(struct curand *c)
 	if (n <= 0)
 		return -1;
 	strcpy(path + n, "/simcurand/libcurand.so.10");
-	return curand_open(c, path);
+	return 0;
+}
+
+__attribute__((unused)) static int curand_open_sim(struct curand *c)
+{
+	char path[PATH_MAX + 64];
+
+	return curand_sim_path(path) ? -1 : curand_open(c, path);
+}
+
+/* By the global scope, as a linked program's calls are bound: what is preloaded comes first. */
+__attribute__((unused)) static int curand_open_global(struct curand *c)
+{
+	char path[PATH_MAX + 64];
+
+	if (curand_sim_path(path) || !dlopen(path, RTLD_NOW | RTLD_GLOBAL))
+		return -1;
+	return curand_resolve(c, RTLD_DEFAULT);
 }
 
 #endif
