@@ -117,6 +117,16 @@ class Run:
         self.words = self.steps[max(self.steps)] if self.steps else {}
 
 
+def each_step(client, args, mode):
+    """(where, words, records, findings) of every step: eagerly, lazily, and in SEEDS schedules."""
+    for schedule in FRESH + ([f"seeds={SEEDS}"] if SEEDS else []):
+        seeds = schedule.startswith("seeds")
+        run = Run(client, f"{args} --{schedule}" if seeds else args, mode, "eager" if seeds else schedule)
+        for step in range(1, SEEDS + 1) if seeds else [1]:
+            yield (f"{mode}, {schedule}, step {step}, status {run.status}", run.steps.get(step, {}),
+                   [r for r in run.records if r["step"] == step], [f for f in run.findings if f["step"] == step])
+
+
 def show(record):
     return "step {step} {segment}#{invocation} {outcome} entry {entry} product {product} after {after} {codes}".format(
         **record)
