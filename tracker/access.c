@@ -173,6 +173,20 @@ static int relocated(struct call_state *c, struct rs_window *w, struct rs_alloc 
 	return 1;
 }
 
+/* Is any of these bytes a product of the forward? */
+static int forward_product(const struct rs_segment *s, const struct rs_alloc *a, uint64_t off,
+			   uint64_t len)
+{
+	const struct rs_touch *t = rs_touch_find(s->touches, a->serial);
+	uint32_t i;
+
+	for (i = 0; t && i < t->spans.n; i++)
+		if (t->spans.v[i].cls == RS_CLASS_PRODUCT && t->spans.v[i].off < off + len &&
+		    off < t->spans.v[i].off + t->spans.v[i].len)
+			return 1;
+	return 0;
+}
+
 /* The last write of the forward to these bytes before its call `before`, and the call of the first one after it. */
 static const struct rs_logged_access *made_before(const struct rs_segment *s, uint32_t before,
 						  const struct rs_range *r,
@@ -210,7 +224,7 @@ static int taken_over(struct call_state *c, struct rs_window *w, struct rs_alloc
 	const struct rs_logged_access *made;
 	struct rs_writer who = {.name = "unknown", .kind = RS_CALL_OTHER, .window = ""};
 
-	if (!w->seg || w->matched_call != c->number)
+	if (!w->seg || w->matched_call != c->number || !forward_product(w->seg, a, off, len))
 		return 0;
 	made = made_before(w->seg, w->matched, &(struct rs_range){a, off, len}, &after);
 	if (!made || made->cls != RS_CLASS_PRODUCT || made->off != off || made->len != len ||
