@@ -62,9 +62,11 @@ def environment(tool=True, sim=True, preload=(), **variables):
 	libraries = [str(p) for p in preload]
 	if tool:
 		libraries.insert(0, str(LIBRARY))
+	# The simulated device is instrumented, too: its sanitizer has to be there before it.
+	if os.environ.get("RS_SAN_PRELOAD") and (libraries or sim):
+		libraries.insert(0, os.environ["RS_SAN_PRELOAD"])
 	if libraries:
-		sanitizer = os.environ.get("RS_SAN_PRELOAD")
-		env["LD_PRELOAD"] = ":".join(([sanitizer] if sanitizer else []) + libraries)
+		env["LD_PRELOAD"] = ":".join(libraries)
 	env.update({k: str(v) for k, v in variables.items()})
 	return env
 
