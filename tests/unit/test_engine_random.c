@@ -524,7 +524,9 @@ static unsigned run_programs(uint64_t first, uint64_t n, uint64_t *ret_replays)
 
 int main(int argc, char **argv)
 {
-	uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 0) : 400;
+	const char *scale = getenv("RS_TEST_SCALE");
+	uint64_t parts = scale && atoi(scale) > 0 ? strtoull(scale, NULL, 0) : 1;
+	uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 0) : 400 / parts;
 	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 0) : 1, replays = 0, audited = 0;
 
 	eager = argc > 3;
