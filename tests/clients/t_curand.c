@@ -88,7 +88,7 @@ static int perform(const struct curand *c, rs_curand g, const struct act *a, voi
 /* The sequence of acts gives the same codes and the same bytes, all of them, in both libraries. */
 static void compare(const char *what, int type, const struct act *acts)
 {
-	unsigned char *host = malloc(ROOM * 8), *back = malloc(ROOM * 8);
+	static unsigned char host[ROOM * 8], back[ROOM * 8];
 	rs_curand s, r;
 	int bad = 0;
 
@@ -118,8 +118,6 @@ static void compare(const char *what, int type, const struct act *acts)
 	ok(!bad, "%s: as the real library", what);
 	sim.curandDestroyGenerator(s);
 	real.curandDestroyGenerator(r);
-	free(host);
-	free(back);
 }
 
 /* --- cases -------------------------------------------------------------------------------------- */
