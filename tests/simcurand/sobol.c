@@ -57,7 +57,7 @@ static void points(struct rng *g, size_t n, void (*put)(void *out, size_t i, uin
 			uint32_t gray = (uint32_t)(g->at + i) ^ (uint32_t)(g->at + i) >> 1;
 
 			x = 0;
-			for (unsigned b = 0; gray >> b && b < 32; b++)
+			for (unsigned b = 0; b < 32 && gray >> b; b++)
 				if (gray >> b & 1)
 					x ^= v[b];
 			put(out, d * each + i, x);
