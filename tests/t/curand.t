@@ -18,7 +18,7 @@ from harness import BUILD, SIM, TOP, calls, cc, done, ok, run, same, tmp
 
 CLIENT = BUILD / "clients" / "curand_segments"
 RAND = BUILD / "simcurand"
-SCHEDULES = ("eager", "lazy", "random:1", "random:7")
+SCHEDULES = ("eager", "lazy", "random:1")
 # Case: the records of its replays, in order, and the variants that it is run in.
 FORMS = (["--replays=2"], ["--replays=3", "--streams"], ["--replays=1", "--global"])
 CASES = {"one": [0], "two": [0], "invocations": [1, 0], "between": [0], "reseed": [0], "doubles": [0]}
