@@ -20,6 +20,7 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 typedef void *dlsym_fn(void *, const char *);
 typedef void *dlvsym_fn(void *, const char *, const char *);
@@ -115,13 +116,37 @@ static void *find_in(const struct link_map *object, const char *want)
 	return NULL;
 }
 
+/*
+ * The loader's list of objects, as debuggers find it: through DT_DEBUG of the executable, whose program
+ * headers the kernel tells. The loader's own symbol for it would make the loader a library that we need.
+ */
+static const struct link_map *objects(void)
+{
+	const ElfW(Phdr) *phdr = (const void *)getauxval(AT_PHDR);
+	unsigned long n = getauxval(AT_PHNUM), i;
+	const ElfW(Dyn) *dyn = NULL;
+	ElfW(Addr) base = 0;
+
+	for (i = 0; phdr && i < n; i++)
+		if (phdr[i].p_type == PT_PHDR)
+			base = (ElfW(Addr))phdr - phdr[i].p_vaddr;
+	for (i = 0; phdr && i < n; i++)
+		if (phdr[i].p_type == PT_DYNAMIC)
+			dyn = (const void *)(base + phdr[i].p_vaddr);
+	for (; dyn && dyn->d_tag != DT_NULL; dyn++)
+		if (dyn->d_tag == DT_DEBUG && dyn->d_un.d_ptr)
+			return ((const struct r_debug *)dyn->d_un.d_ptr)->r_map;
+	/* an executable without it: glibc's handles are entries of the same list */
+	return dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+}
+
 /* At the process' start, or in our constructor: the list of objects does not change meanwhile. */
 static void *from_libc(const char *name)
 {
 	const struct link_map *object;
 	void *found = NULL;
 
-	for (object = _r_debug.r_map; object && !found; object = object->l_next)
+	for (object = objects(); object && !found; object = object->l_next)
 		found = find_in(object, name);
 	return found;
 }
