@@ -327,11 +327,12 @@ static void forward(const struct seg *s, unsigned depth)
 	save_state(p->p0);
 	snprintf(text, sizeof(text), "forward:%s", s->name);
 	rs_engine_push(eng, thr, text);
-	for (i = 0; i < s->n; i++) {
+	i = 0;
+	do { /* a segment has a kernel */
 		run_kernel(&s->k[i], &product);
 		if (s->inner && i == s->inner_at && npend < 250 && !audit)
 			forward(s->inner, depth + 1);
-	}
+	} while (++i < s->n);
 	rs_engine_pop(eng, thr);
 	memcpy(p->product, product->model, PRODUCT);
 	if (!depth && rnd(2))
@@ -395,8 +396,10 @@ static void audited_replay(unsigned which)
 	save_state(live);
 	snprintf(text, sizeof(text), "replay:%s#%u", p->seg->name, p->invocation);
 	rs_engine_push(eng, thr, text);
-	for (i = 0; i < p->seg->n; i++)
+	i = 0;
+	do /* a segment has a kernel */
 		run_kernel(&p->seg->k[i], &product);
+	while (++i < p->seg->n);
 	rs_engine_pop(eng, thr);
 	after_same = same_state(live);
 	product_same = !memcmp(product->model, p->product, PRODUCT);
