@@ -26,7 +26,8 @@ struct pair {
 	float mean;
 };
 
-static __device__ __noinline__ struct pair combine(int a, int b, float w)
+/* Not static: the name of an internal function carries a hash of the path that nvcc was called with. */
+__device__ __noinline__ struct pair combine(int a, int b, float w)
 {
 	struct pair p;
 
@@ -35,7 +36,7 @@ static __device__ __noinline__ struct pair combine(int a, int b, float w)
 	return p;
 }
 
-static __device__ __noinline__ int gcd(int a, int b)
+__device__ __noinline__ int gcd(int a, int b)
 {
 	while (b) {
 		int r = a % b;
@@ -46,7 +47,7 @@ static __device__ __noinline__ int gcd(int a, int b)
 	return a;
 }
 
-static __device__ __noinline__ int lcm(int a, int b)
+__device__ __noinline__ int lcm(int a, int b)
 {
 	return a / gcd(a, b) * b;
 }
