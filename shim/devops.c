@@ -395,14 +395,6 @@ static int op_event_sync(void *opaque, uint64_t event)
 	return leave(&f, rs_real.cuEventSynchronize(e->handle));
 }
 
-static int op_capturing(void *opaque, struct rs_queue q)
-{
-	(void)opaque;
-	if (rs_likely(!__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED)))
-		return 0;
-	return rs_queue_capturing_slow(stream_of(q));
-}
-
 const struct rs_devops rs_devops_ops = {
 	.alloc = op_alloc,
 	.free = op_free,
@@ -415,5 +407,4 @@ const struct rs_devops rs_devops_ops = {
 	.event_done = op_event_done,
 	.event_sync = op_event_sync,
 	.event_free = op_event_free,
-	.capturing = op_capturing,
 };

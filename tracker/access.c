@@ -113,7 +113,6 @@ static void add_claims(struct call_state *c, struct rs_window *w, struct rs_touc
 		claim->len = x->len;
 		claim->ver = x->ver;
 		claim->cls = (uint8_t)cls;
-		claim->log = w->seg->log.n;
 		x->claimed = 1;
 		/* the host may change these unseen: keep them now, there will be no write to see */
 		if (rs_alloc_is_volatile(a))
@@ -150,8 +149,8 @@ static const struct rs_logged_access *forward_read(const struct rs_window *w,
 }
 
 /*
- * The forward read another allocation here: this is not the same tensor, and old bytes of its address
- * must not be put over it. Nothing can be said about the input but that it moved, or was freed.
+ * The forward read other bytes here, of another allocation or of another place in a pool: this is not the
+ * same tensor, and old bytes of its address must not be put over it. Nothing can be said about the input but that it moved, or was freed.
  */
 static int relocated(struct call_state *c, struct rs_window *w, struct rs_alloc *a, uint64_t off,
 		     uint64_t len, const struct rs_access *x)
@@ -160,7 +159,7 @@ static int relocated(struct call_state *c, struct rs_window *w, struct rs_alloc 
 	const struct rs_touch *then;
 	struct rs_check *k;
 
-	if (!la || la->serial == a->serial)
+	if (!la || (la->serial == a->serial && la->off < off + len && off < la->off + la->len))
 		return 0;
 	then = rs_touch_find(w->seg->touches, la->serial);
 	k = rs_check_add(w->rec, RS_CHECK_ENTRY, a, off, len, NULL, NULL);
@@ -169,7 +168,6 @@ static int relocated(struct call_state *c, struct rs_window *w, struct rs_alloc 
 						      : RS_FINDING_UNSEEN_INPUT;
 		k->writer = c->who;
 	}
-	w->rec->flags |= RS_F_UNSEEN;
 	return 1;
 }
 

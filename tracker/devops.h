@@ -47,8 +47,6 @@ struct rs_devops {
 	int (*event_done)(void *opaque, uint64_t event);  /* 1 passed, 0 not yet, -errno */
 	int (*event_sync)(void *opaque, uint64_t event);  /* blocks the host */
 	void (*event_free)(void *opaque, uint64_t event); /* legal while work still waits on it */
-	int (*capturing)(void *opaque,
-			 struct rs_queue q); /* 1 while the stream is being captured */
 };
 
 #endif

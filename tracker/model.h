@@ -144,7 +144,6 @@ struct rs_span {
 struct rs_claim {
 	uint64_t off, len, ver;
 	uint8_t cls;
-	uint32_t log; /* index of the forward's call that made it */
 };
 
 /* One allocation in one window. */
@@ -177,7 +176,6 @@ enum rs_flag {
 	RS_F_UNTRACKED = 4,
 	RS_F_HOST_EFFECT = 8,
 	RS_F_LOST = 16,
-	RS_F_UNSEEN = 32,
 	RS_F_ABORTED = 64,
 	RS_F_STRUCTURE = 128,
 	RS_F_NO_FORWARD = 256,

@@ -427,10 +427,8 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			continue; /* F never read it */
 		enter_claim(e, l, q, w, a, c, from, to, !must_know, reader);
 	}
-	if (must_know && known < len && !unchanged_since(w->seg, a, t, off, len)) {
-		w->rec->flags |= RS_F_UNSEEN;
+	if (must_know && known < len && !unchanged_since(w->seg, a, t, off, len))
 		missing(w->rec, a, off, len, RS_FINDING_UNSEEN_INPUT, reader);
-	}
 }
 
 /*

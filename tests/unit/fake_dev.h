@@ -244,13 +244,6 @@ static void fake_event_free(void *o, uint64_t event)
 	(void)event;
 }
 
-static int fake_capturing(void *o, struct rs_queue q)
-{
-	(void)o;
-	(void)q;
-	return 0;
-}
-
 static const struct rs_devops fake_ops = {
 	.alloc = fake_alloc,
 	.free = fake_free,
@@ -263,7 +256,6 @@ static const struct rs_devops fake_ops = {
 	.event_done = fake_event_done,
 	.event_sync = fake_event_sync,
 	.event_free = fake_event_free,
-	.capturing = fake_capturing,
 };
 
 static inline void fake_reset(uint64_t seed, int eager)

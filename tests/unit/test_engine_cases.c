@@ -626,6 +626,40 @@ static void streams_come_and_go(void)
 	rig_stop();
 }
 
+/*
+ * A pool: the forward read tensor A of it, and B by another call. B's place holds another tensor when the
+ * replay reads it where it read A: B's old bytes are not put over it.
+ */
+static void moved_in_pool(void)
+{
+	uint32_t *pool, *y;
+	struct rig_arg a[2], b[2];
+
+	rig_start(RS_MODE_PRESERVE);
+	pool = words(128), y = words(2);
+	pool[0] = 3, pool[64] = 5;
+	a[0] = (struct rig_arg)W_(y, 1);
+	a[1] = (struct rig_arg){pool, 0, 1, RS_READ, 0, 0};
+	b[0] = (struct rig_arg)W_(y + 1, 1);
+	b[1] = (struct rig_arg){pool + 64, 0, 1, RS_READ, 0, 0};
+	STEP(1);
+	PUSH("forward:p");
+	kernel_q(0, "times10", times10, 2, a);
+	kernel_q(0, "set_to", set_to, 2, b);
+	POP();
+	KERNEL(set_to, W_(pool + 64, 1), R_(pool, 1)); /* A moves to where B was */
+	a[1] = b[1];
+	PUSH("replay:p");
+	kernel_q(0, "times10", times10, 2, a);
+	POP();
+	is_u64(*y, 30,
+	       "moved in a pool: the replay sees the moved tensor, not what was there before");
+	is_u64(pool[64], 3, "moved in a pool: which stays");
+	ok(strstr(rig_read("records.jsonl"), "RS016"), "moved in a pool: nobody vouches for it");
+	drop(pool), drop(y);
+	rig_stop();
+}
+
 /* State freed and its address reused: the new owner's bytes are not touched. */
 static void freed(void)
 {
@@ -680,5 +714,6 @@ int main(void)
 	destroyed_stream();
 	streams_come_and_go();
 	freed();
+	moved_in_pool();
 	return tap_done();
 }

@@ -95,12 +95,6 @@ static void d_event_free(void *o, uint64_t e)
 	(void)o, (void)e;
 }
 
-static int d_capturing(void *o, struct rs_queue q)
-{
-	(void)o, (void)q;
-	return 0;
-}
-
 static const struct rs_devops ops = {
 	.alloc = d_alloc,
 	.free = d_free,
@@ -113,7 +107,6 @@ static const struct rs_devops ops = {
 	.event_done = d_event,
 	.event_sync = d_sync,
 	.event_free = d_event_free,
-	.capturing = d_capturing,
 };
 
 static struct rs_engine *eng;
