@@ -82,9 +82,7 @@ static int open_real(void)
 	if (!bound && !busy) {
 		busy = 1;
 		if (bind(RTLD_NEXT)) {
-			handle = dlopen("libcurand.so.10", RTLD_LAZY | RTLD_NOLOAD);
-			if (!handle)
-				handle = dlopen("libcurand.so.10", RTLD_LAZY);
+			handle = dlopen("libcurand.so.10", RTLD_LAZY);
 			if (handle)
 				bind(handle);
 		}
@@ -96,16 +94,14 @@ static int open_real(void)
 
 static void bind_address(void *addr)
 {
-	Dl_info info;
 	void *handle;
 
 	if (__atomic_load_n(&bound, __ATOMIC_ACQUIRE))
 		return;
 	pthread_mutex_lock(&lock);
-	if (!bound && !busy && dladdr(addr, &info) && info.dli_fname) {
+	if (!bound && !busy) {
 		busy = 1;
-		/* Keeps the library: pointers into it stay in rs_curand_real. */
-		handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+		handle = rs_doors_library_of(addr);
 		if (handle)
 			bind(handle);
 		busy = 0;

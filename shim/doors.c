@@ -177,6 +177,15 @@ void *rs_doors_dlsym(void *handle, const char *name)
 	return real ? real(handle, name) : NULL;
 }
 
+void *rs_doors_library_of(void *addr)
+{
+	Dl_info info;
+
+	return dladdr(addr, &info) && info.dli_fname
+		       ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+		       : NULL;
+}
+
 /* --- dlsym, dlvsym ------------------------------------------------------------------------------ */
 
 /* cuda*, cudnn*, cublas* begin with cu as well. */

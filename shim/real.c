@@ -109,16 +109,14 @@ static void bind(void *handle)
 
 void rs_real_bind_address(void *addr)
 {
-	Dl_info info;
 	void *handle;
 
 	if (__atomic_load_n(&bound, __ATOMIC_ACQUIRE))
 		return;
 	pthread_mutex_lock(&lock);
-	if (!bound && !busy && dladdr(addr, &info) && info.dli_fname) {
+	if (!bound && !busy) {
 		busy = 1;
-		/* Keeps the library: pointers into it stay in rs_real. */
-		handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+		handle = rs_doors_library_of(addr);
 		if (handle)
 			bind(handle);
 		busy = 0;
@@ -135,9 +133,7 @@ int rs_real_open(void)
 	pthread_mutex_lock(&lock);
 	if (!bound && !busy) {
 		busy = 1;
-		handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-		if (!handle)
-			handle = dlopen("libcuda.so.1", RTLD_LAZY);
+		handle = dlopen("libcuda.so.1", RTLD_LAZY);
 		if (handle)
 			bind(handle);
 		busy = 0;

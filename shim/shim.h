@@ -86,6 +86,8 @@ int rs_real_classified(const char *name);
 
 /* libc's dlsym, for look-ups of our own. */
 void *rs_doors_dlsym(void *handle, const char *name);
+/* A handle of the library that addr lies in, or NULL. Never given back: pointers into it are kept. */
+void *rs_doors_library_of(void *addr);
 
 /* Counted for the coverage figures. */
 struct rs_coverage {
