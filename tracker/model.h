@@ -266,7 +266,6 @@ struct rs_window {
 	uint8_t closed;		/* ended by a step: what remains is a placeholder for its pop */
 	struct rs_segment *seg; /* NULL for a replay that is not resolved (yet) */
 	const char *name;	/* replay: segment name */
-	int64_t invocation;	/* replay: as given, -1: to be matched */
 	uint8_t unresolved;
 	struct rs_touch *touches; /* replay's own; a forward's live in the segment */
 	RS_VEC(struct rs_hold) holds;

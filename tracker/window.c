@@ -262,7 +262,6 @@ static void begin_replay(struct rs_engine *e, struct rs_window *w, const struct 
 	w->rec->begin_ns = rs_now_ns();
 	w->rec->k = 1;
 	w->label = "replay";
-	w->invocation = m->number;
 	w->rec->invocation = m->number >= 0 ? (uint64_t)m->number : 0;
 	w->next_replay = e->replays;
 	e->replays = w;
