@@ -33,6 +33,8 @@ struct rs_engine_config {
 	enum rs_mode mode;
 	uint64_t snapshot_max; /* bytes of preserved memory, 0: no limit but the device's */
 	uint8_t verify;	       /* compare products and restores by digest */
+	uint32_t
+		sample; /* digest one in so many claims, to notice writers that nobody saw; 0: none */
 };
 
 /* records may be NULL (nothing is written). Returns NULL without memory. */
@@ -51,10 +53,18 @@ void rs_thread_destroy(struct rs_thread *t); /* open windows are closed as abort
 
 enum rs_alloc_kind {
 	RS_ALLOC_DEVICE,
-	RS_ALLOC_MANAGED, /* the host may change it at any time, unseen */
-	RS_ALLOC_HOST,	  /* pinned or registered: likewise */
-	RS_ALLOC_GLOBAL,  /* a module's variables */
+	RS_ALLOC_MANAGED,  /* the host may change it at any time, unseen */
+	RS_ALLOC_HOST,	   /* pinned or registered: likewise */
+	RS_ALLOC_GLOBAL,   /* a module's variables */
+	RS_ALLOC_EXTERNAL, /* imported or exported: other processes and devices change it, unseen */
+	RS_ALLOC_ARRAY,	   /* opaque layout: always accessed and preserved as a whole, see below */
 };
+
+/*
+ * An array has no address. The shim gives each a made-up range in [RS_ARRAY_BASE, 2 * RS_ARRAY_BASE), where no
+ * memory can be, and its device operations know what is meant.
+ */
+#define RS_ARRAY_BASE (1ull << 56)
 
 /* After a successful allocation / before the real free. `q` orders stream-ordered frees. */
 void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr,
@@ -70,8 +80,73 @@ void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q);
  */
 uint64_t rs_engine_trim(struct rs_engine *e);
 
-/* Largest range around addr that the engine knows: 1 and *ret_base, *ret_bytes, or 0. Lock-free. */
+/*
+ * Largest range around addr that the engine knows: 1 and *ret_base, *ret_bytes, or 0. For mapped memory
+ * that is its whole reservation, for a pointer into one mapping may be used to reach the next. Lock-free.
+ */
 int rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base, uint64_t *ret_bytes);
+/* Changes whenever an address may have got, or lost, or changed its memory: a cached lookup is then void. */
+uint64_t rs_engine_generation(const struct rs_engine *e);
+
+/*
+ * The memory at addr has been made accessible to others (exported, shared between processes): from now on
+ * it may change unseen. An allocation that nobody knows is ignored.
+ */
+void rs_engine_share(struct rs_engine *e, uint64_t addr);
+/* Kernels may reach the memory of other contexts from now on: an unknown writer then may write there, too. */
+void rs_engine_peer_access(struct rs_engine *e);
+
+/* --- memory behind several addresses ---------------------------------------------------------- */
+
+/*
+ * A backing is memory without an address of its own (a handle of cuMemCreate or cuMulticastCreate). It is
+ * reached where it is mapped; mappings of one backing are aliases: a write through one is a write to all,
+ * and what is known of the bytes survives remapping. Its memory is alive as long as it is mapped or its
+ * handle is held. handle: the driver's value; unknown handles are -ENOENT, which marks nothing: memory
+ * mapped from one is untracked.
+ */
+int rs_engine_backing(struct rs_engine *e, uint64_t handle, uint64_t bytes,
+		      enum rs_alloc_kind kind);
+/* The driver gave out `handle` (known or new) once more, for the memory mapped at addr. */
+int rs_engine_backing_retain(struct rs_engine *e, uint64_t handle, uint64_t addr);
+/* One release for each backing or retain. */
+void rs_engine_backing_release(struct rs_engine *e, uint64_t handle);
+
+int rs_engine_reserve(struct rs_engine *e, uint64_t addr, uint64_t bytes);
+void rs_engine_unreserve(struct rs_engine *e, uint64_t addr);
+int rs_engine_map(struct rs_engine *e, uint64_t addr, uint64_t bytes, uint64_t handle,
+		  uint64_t offset);
+/* Every mapping inside of [addr, addr + bytes). Before the real call. */
+void rs_engine_unmap(struct rs_engine *e, uint64_t addr, uint64_t bytes);
+
+/*
+ * Memory bound to a multicast object: an access through a mapping of `multicast` is one to all that is
+ * bound there. mem: a backing's handle; 0: the memory at address `offset`.
+ */
+int rs_engine_multicast_bind(struct rs_engine *e, uint64_t multicast, uint64_t at, uint64_t mem,
+			     uint64_t offset, uint64_t bytes);
+void rs_engine_multicast_unbind(struct rs_engine *e, uint64_t multicast, uint64_t at,
+				uint64_t bytes);
+
+/* --- order ------------------------------------------------------------------------------------ */
+
+/*
+ * What orders the program's streams: from these the engine knows whether a reader comes after a writer
+ * (RS031). All are told after the real call succeeded. What is not told counts as ordered: a missing
+ * call hides a race, it never invents one.
+ * event: any identity that is recorded and waited for: a CUevent, or the address of a stream memory operation.
+ */
+void rs_engine_queue_create(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			    int blocking); /* ordered with the legacy stream */
+void rs_engine_event_record(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			    uint64_t event);
+void rs_engine_event_wait(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			  uint64_t event);
+void rs_engine_event_destroy(struct rs_engine *e, uint64_t event);
+/* The host has seen the end of the queue's work; of what the event marks; of all the context's work. */
+void rs_engine_synced_queue(struct rs_engine *e, struct rs_thread *t, struct rs_queue q);
+void rs_engine_synced_event(struct rs_engine *e, uint64_t event);
+void rs_engine_synced_ctx(struct rs_engine *e, uint64_t ctx);
 
 /* --- calls ---------------------------------------------------------------------------------- */
 
@@ -111,9 +186,20 @@ struct rs_call {
 	uint8_t host_effect;  /* copies to host memory or runs host code */
 	uint8_t untracked;    /* dereferences an address outside of every known allocation */
 	uint8_t capturing;    /* the stream is being captured: nothing runs now */
+	uint8_t synchronous;  /* the host returns after its end (after stream q's end) */
 	uint64_t private_[4]; /* the engine's, from before to after */
 };
 
+/*
+ * Nobody has a use for a call on q: no window is open, no forward pending, nothing of the shim's own has to
+ * come first. Then a call need not be described: before and after would do nothing. Lock-free.
+ */
+int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_queue q);
+
+/*
+ * A launch of many kernels and copies at once (a graph): before for each in an order that the graph allows,
+ * the real call, after for each.
+ */
 void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call);
 void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok);
 /* The program has synchronised with the device: a good moment to finish records (never blocks). */
@@ -169,6 +255,8 @@ struct rs_engine_stats {
 	uint64_t live_allocs, live_bytes;
 	uint64_t snapshots, snapshot_bytes, snapshot_bytes_peak, restored_bytes;
 	uint64_t digests, digest_bytes;
+	/* of writes in windows or while forwards are pending: possibly written, certainly written, seen to differ */
+	uint64_t possible_bytes, proven_bytes, changed_bytes, sampled_bytes;
 	uint64_t internal_errors;
 };
 void rs_engine_stats(struct rs_engine *e, struct rs_engine_stats *ret);
