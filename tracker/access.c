@@ -582,20 +582,19 @@ static const char *window_label(const struct rs_engine *e, const struct rs_threa
 }
 
 /*
- * Nobody has a use for this call: no window is open, no forward pending, and no work of the shim's own on
- * another stream has to come first. Then a call costs no lock. What ran before the earliest pending
- * forward needs no order with a replay beyond the program's own: whoever changes a byte after that forward
- * is ordered after it by the program.
+ * Without windows, pending forwards and work of the shim's own on another stream, a call costs no lock. What
+ * ran before the earliest pending forward needs no order with a replay beyond the program's own: whoever
+ * changes a byte after that forward is ordered after it by the program.
  */
-static int is_idle(struct rs_engine *e, const struct rs_thread *t, const struct rs_call *call)
+int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_queue q)
 {
 	uint64_t fences = __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED);
 
-	if (t->top || __atomic_load_n(&e->interested, __ATOMIC_RELAXED) || call->capturing)
+	if (t->top || __atomic_load_n(&e->interested, __ATOMIC_RELAXED))
 		return 0;
 	if (!fences)
 		return 1;
-	return t->has_last && t->last_q.ctx == call->q.ctx && t->last_q.stream == call->q.stream &&
+	return t->has_last && t->last_q.ctx == q.ctx && t->last_q.stream == q.stream &&
 	       t->last_id < 63 &&
 	       t->generation == __atomic_load_n(&e->generation, __ATOMIC_RELAXED) &&
 	       fences == RS_QBIT(t->last_id);
@@ -608,7 +607,7 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	struct rs_window *w;
 	unsigned i;
 
-	if (is_idle(e, t, call)) {
+	if (!call->capturing && rs_engine_idle(e, t, call->q)) {
 		if (call->everything)
 			__atomic_fetch_add(&e->idle_unknown_writers, 1, __ATOMIC_RELAXED);
 		return;

@@ -132,6 +132,7 @@ void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 	a->birth = ++e->clock;
 	a->refs = 1;
 	rs_extmap_init(&a->ext, bytes, ++e->version);
+	__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
 	e->stats.live_allocs++;
 	e->stats.live_bytes += bytes;
 	pthread_mutex_unlock(&e->lock);
@@ -141,6 +142,7 @@ void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 static void drop_alloc(struct rs_engine *e, struct rs_alloc *a)
 {
 	rs_addrmap_remove(e->map, a->base);
+	__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
 	a->dead = 1;
 	e->stats.live_allocs--;
 	e->stats.live_bytes -= a->size;
@@ -302,6 +304,11 @@ uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 int rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base, uint64_t *ret_bytes)
 {
 	return rs_addrmap_find(e->map, addr, ret_base, ret_bytes) != NULL;
+}
+
+uint64_t rs_engine_generation(const struct rs_engine *e)
+{
+	return __atomic_load_n(&e->map_generation, __ATOMIC_ACQUIRE);
 }
 
 /* The region that contains off, or NULL; *ret_until: where that answer changes next. */

@@ -319,8 +319,9 @@ struct rs_engine {
 	struct rs_records *records;
 	pthread_mutex_t lock;
 	struct rs_addrmap *map;
-	uint64_t clock;	  /* counts events: allocations, calls, markers */
-	uint64_t version; /* last version given */
+	uint64_t map_generation; /* atomic: changes with every change of `map` */
+	uint64_t clock;		 /* counts events: allocations, calls, markers */
+	uint64_t version;	 /* last version given */
 	uint64_t serial;
 	uint64_t step;
 	uint8_t seen_step;
