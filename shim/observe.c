@@ -14,6 +14,7 @@
 			return CUDA_ERROR_UNKNOWN;                                                 \
 		return rs_real.sym args;                                                           \
 	}
+#define RS_OBSERVE_THIN(sym, params, args)
 #define EP(sym, group, action, since, flavour, params, args) RS_OBSERVE_##action(sym, params, args)
 #include "shim/entry_points.def"
 #undef EP
@@ -23,7 +24,9 @@
 
 const struct rs_ep_info rs_ep_info[RS_EP_COUNT] = {
 #define EP(sym, group, action, since, flavour, params, args)                                       \
-	[RS_EP_##sym] = {#sym, #group, (void *)rs_hook_##sym, since, RS_##flavour, RS_IS_##action},
+	RS_WRAPPED(action,                                                                         \
+		   [RS_EP_##sym] = {#sym, #group, (void *)rs_hook_##sym, since, RS_##flavour,      \
+				    RS_IS_##action}, )
 #include "shim/entry_points.def"
 #undef EP
 };

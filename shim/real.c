@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_SIZE 2048u /* a power of two, over four times RS_EP_COUNT */
+#define HASH_SIZE 4096u /* a power of two, over four times RS_EP_COUNT */
 _Static_assert(HASH_SIZE >= 4 * RS_EP_COUNT, "address hash too small");
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -34,17 +34,18 @@ static CUresult rs_missing(void)
 }
 
 #define EP(sym, group, action, since, flavour, params, args)                                       \
-	static CUresult rs_first_##sym params                                                      \
-	{                                                                                          \
-		if (rs_real_open())                                                                \
-			return CUDA_ERROR_NOT_INITIALIZED;                                         \
-		return rs_real.sym args;                                                           \
-	}
+	RS_WRAPPED(                                                                                \
+		action, static CUresult rs_first_##sym params {                                    \
+			if (rs_real_open())                                                        \
+				return CUDA_ERROR_NOT_INITIALIZED;                                 \
+			return rs_real.sym args;                                                   \
+		})
 #include "shim/entry_points.def"
 #undef EP
 
 struct rs_real rs_real = {
-#define EP(sym, group, action, since, flavour, params, args) .sym = rs_first_##sym,
+#define EP(sym, group, action, since, flavour, params, args)                                       \
+	RS_WRAPPED(action, .sym = rs_first_##sym, )
 #include "shim/entry_points.def"
 #undef EP
 #define X(sym) .sym = (__typeof__(&sym))(void *)rs_missing,
@@ -84,18 +85,25 @@ void *rs_real_wrapper(const void *addr)
 	return NULL;
 }
 
+/* The driver's function, entered into the hash; rs_missing when it has none. */
+static void *find(void *handle, unsigned ep)
+{
+	void *addr = rs_doors_dlsym(handle, rs_ep_info[ep].name);
+
+	if (!addr || addr == rs_ep_info[ep].hook)
+		return (void *)rs_missing;
+	hash_add(addr, ep);
+	return addr;
+}
+
 /* Under lock. */
 static void bind(void *handle)
 {
 	void *addr;
 
 #define EP(sym, group, action, since, flavour, params, args)                                       \
-	addr = rs_doors_dlsym(handle, #sym);                                                       \
-	if (addr && addr != rs_ep_info[RS_EP_##sym].hook)                                          \
-		hash_add(addr, RS_EP_##sym);                                                       \
-	else                                                                                       \
-		addr = (void *)rs_missing;                                                         \
-	__atomic_store_n(&rs_real.sym, (__typeof__(&sym))addr, __ATOMIC_RELAXED);
+	RS_WRAPPED(action, addr = find(handle, RS_EP_##sym);                                       \
+		   __atomic_store_n(&rs_real.sym, (__typeof__(&sym))addr, __ATOMIC_RELAXED);)
 #include "shim/entry_points.def"
 #undef EP
 #define X(sym)                                                                                     \
@@ -193,7 +201,10 @@ int rs_real_knows(const char *name)
 
 int rs_real_classified(const char *name)
 {
-	static const char *const passive[] = {
+	static const char *const names[] = {
+#define EP(sym, group, action, since, flavour, params, args) #sym,
+#include "shim/entry_points.def"
+#undef EP
 #define PASSIVE(sym, reason) #sym,
 #include "shim/passive.def"
 #undef PASSIVE
@@ -204,12 +215,8 @@ int rs_real_classified(const char *name)
 	for (unsigned i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
 		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
 			return 1;
-	for (unsigned i = 0; i < RS_EP_COUNT; i++)
-		if (base_length(rs_ep_info[i].name) == len &&
-		    !memcmp(rs_ep_info[i].name, name, len))
-			return 1;
-	for (unsigned i = 0; i < sizeof(passive) / sizeof(*passive); i++)
-		if (base_length(passive[i]) == len && !memcmp(passive[i], name, len))
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (base_length(names[i]) == len && !memcmp(names[i], name, len))
 			return 1;
 	return 0;
 }

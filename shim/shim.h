@@ -26,12 +26,24 @@
 #include "tracker/options.h"
 #include "tracker/records.h"
 
+/* cudaProfiler.h is a component of its own, which a machine with cuda.h may lack. */
+CUresult CUDAAPI cuProfilerInitialize(const char *configFile, const char *outputFile,
+				      unsigned int outputMode);
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
+
 #define RS_EXPORT      __attribute__((visibility("default")))
 #define rs_likely(x)   __builtin_expect(!!(x), 1)
 #define rs_unlikely(x) __builtin_expect(!!(x), 0)
 
+/* An expansion of entry_points.def for the functions that have a wrapper: RS_WRAPPED(action, text). */
+#define RS_WRAPPED(action, ...) RS_WRAPPED_##action(__VA_ARGS__)
+#define RS_WRAPPED_REPLACE(...) __VA_ARGS__
+#define RS_WRAPPED_OBSERVE(...) __VA_ARGS__
+#define RS_WRAPPED_THIN(...)
+
 enum rs_ep {
-#define EP(sym, group, action, since, flavour, params, args) RS_EP_##sym,
+#define EP(sym, group, action, since, flavour, params, args) RS_WRAPPED(action, RS_EP_##sym, )
 #include "shim/entry_points.def"
 #undef EP
 	RS_EP_COUNT
@@ -42,13 +54,12 @@ enum rs_flavour { RS_PLAIN, RS_PTSZ, RS_PTDS };
 /* Functions that the shim itself needs and does not intercept. */
 #define RS_REAL_EXTRA(X)                                                                           \
 	X(cuDeviceGetAttribute)                                                                    \
-	X(cuDeviceGetName)                                                                         \
-	X(cuMemGetAddressRange_v2)                                                                 \
-	X(cuPointerGetAttribute)
+	X(cuDeviceGetName)
 
 /* The driver's own functions. Each pointer is callable at any time: it starts as a resolver. */
 struct rs_real {
-#define EP(sym, group, action, since, flavour, params, args) __typeof__(&sym) sym;
+#define EP(sym, group, action, since, flavour, params, args)                                       \
+	RS_WRAPPED(action, __typeof__(&sym) sym;)
 #include "shim/entry_points.def"
 #undef EP
 #define X(sym) __typeof__(&sym) sym;
