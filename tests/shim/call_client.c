@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nanoseconds per call for a few calls, as `name nanoseconds` lines: the best of several loops.
- * Built and run by tests/bench/call.sh. Argument: number of live allocations.
+ * Nanoseconds per call for a few calls, as `name nanoseconds` lines: the best of several loops. Built and
+ * run by tests/bench/call.sh. Arguments:
+ *
+ *	LIVE idle	 LIVE live allocations, nothing else
+ *	LIVE pending	 and a forward pending whose memory the calls do not touch; no window is open
+ *	LIVE window	 inside of an open forward window
+ *	LIVE idle|pending THREADS
+ *			 launches by THREADS threads at once, each on its own stream: `threads-N launches` a second, in all
  */
 #define _GNU_SOURCE
+#include "shim/include/replayshim.h"
+
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 typedef unsigned long long dptr;
 
-#define LOOPS 15
-#define N     20000
+#define LOOPS	     9
+#define N	     10000
+#define WINDOW_N     200 /* a forward logs its calls: few, or it is the log's growth that is measured */
+#define THREAD_CALLS 1000000
+#define MAX_THREADS  64
+
+static int window;
+static long step;
 
 static double now(void)
 {
@@ -22,15 +38,32 @@ static double now(void)
 	return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
+static void loop_begin(void)
+{
+	if (!window)
+		return;
+	replayshim_step(++step); /* retires what is pending */
+	replayshim_forward_begin("measured", REPLAYSHIM_NEXT);
+}
+
+static void loop_end(void)
+{
+	if (window)
+		replayshim_forward_end();
+}
+
 #define MEASURE(name, calls)                                                                       \
 	do {                                                                                       \
 		double best = 1e18;                                                                \
+		int n = window ? WINDOW_N : N;                                                     \
 		for (int loop = 0; loop < LOOPS; loop++) {                                         \
+			loop_begin();                                                              \
 			double start = now(), ns;                                                  \
-			for (int i = 0; i < N; i++) {                                              \
+			for (int i = 0; i < n; i++) {                                              \
 				calls;                                                             \
 			}                                                                          \
-			ns = (now() - start) / N;                                                  \
+			ns = (now() - start) / n;                                                  \
+			loop_end();                                                                \
 			best = ns < best ? ns : best;                                              \
 		}                                                                                  \
 		printf("%s %.2f\n", name, best);                                                   \
@@ -52,42 +85,44 @@ static const char ptx[] =
 		     "7") "ld.param.u64 %rd2, [h]; cvta.to.global.u64 %rd2, %rd2; add.s64 %rd3, %rd2, %rd1;\n"
 			  "st.global.f32 [%rd3], %f8; ret; }\n";
 
-int main(int argc, char **argv)
+#define FUNCTIONS(X)                                                                               \
+	X(cuInit, unsigned)                                                                        \
+	X(cuCtxCreate_v2, void **, unsigned, int)                                                  \
+	X(cuMemAlloc_v2, dptr *, size_t)                                                           \
+	X(cuMemFree_v2, dptr)                                                                      \
+	X(cuMemcpyDtoDAsync_v2, dptr, dptr, size_t, void *)                                        \
+	X(cuMemsetD8Async, dptr, unsigned char, size_t, void *)                                    \
+	X(cuStreamCreate, void **, unsigned)                                                       \
+	X(cuStreamGetPriority, void *, int *)                                                      \
+	X(cuModuleLoadData, void **, const void *)                                                 \
+	X(cuModuleGetFunction, void **, void *, const char *)                                      \
+	X(cuLaunchKernel, void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,      \
+	  unsigned, void *, void **, void **)
+#define X(name, ...) static int (*name)(__VA_ARGS__);
+FUNCTIONS(X)
+#undef X
+
+static void *f8, *f64, *fp, *params[64];
+static dptr word[64];
+
+/* A forward whose state and product nobody else touches. */
+static void make_pending(void)
 {
-	long live = argc > 1 ? atol(argv[1]) : 1000;
-	void *cu = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), *ctx, *module, *f8, *f64, *fp;
-	dptr *p = calloc(live + 1, sizeof(*p)), t, word[64];
-	void *params[64];
+	dptr state, product;
+
+	cuMemAlloc_v2(&state, 1024);
+	cuMemAlloc_v2(&product, 1024);
+	replayshim_step(++step);
+	replayshim_forward_begin("pending", REPLAYSHIM_NEXT);
+	cuMemcpyDtoDAsync_v2(product, state, 1024, NULL);
+	replayshim_forward_end();
+}
+
+static void measure(dptr *p)
+{
 	int priority;
+	dptr t;
 
-	if (!cu)
-		return 1;
-#define GET(ret, name, ...) ret (*name)(__VA_ARGS__) = (ret(*)(__VA_ARGS__))dlsym(cu, #name)
-	GET(int, cuInit, unsigned);
-	GET(int, cuCtxCreate_v2, void **, unsigned, int);
-	GET(int, cuMemAlloc_v2, dptr *, size_t);
-	GET(int, cuMemFree_v2, dptr);
-	GET(int, cuMemcpyDtoDAsync_v2, dptr, dptr, size_t, void *);
-	GET(int, cuMemsetD8Async, dptr, unsigned char, size_t, void *);
-	GET(int, cuStreamGetPriority, void *, int *);
-	GET(int, cuModuleLoadData, void **, const void *);
-	GET(int, cuModuleGetFunction, void **, void *, const char *);
-	GET(int, cuLaunchKernel, void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-	    unsigned, void *, void **, void **);
-
-	cuInit(0);
-	cuCtxCreate_v2(&ctx, 0, 0);
-	for (long i = 0; i <= live; i++)
-		cuMemAlloc_v2(&p[i], 1024);
-	cuModuleLoadData(&module, "an image that nobody can read, so that arguments are scanned");
-	cuModuleGetFunction(&f8, module, "words8");
-	cuModuleGetFunction(&f64, module, "words64");
-	cuModuleLoadData(&module, ptx);
-	cuModuleGetFunction(&fp, module, "ptx8");
-	for (int i = 0; i < 64; i++) {
-		word[i] = p[i * 7919L % (live + 1)];
-		params[i] = &word[i];
-	}
 	MEASURE("passed-through", cuStreamGetPriority(NULL, &priority));
 	MEASURE("copy", cuMemcpyDtoDAsync_v2(p[1], p[0], 1024, NULL));
 	MEASURE("fill", cuMemsetD8Async(p[1], 0, 1024, NULL));
@@ -95,5 +130,71 @@ int main(int argc, char **argv)
 	MEASURE("launch-64", cuLaunchKernel(f64, 1, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
 	MEASURE("launch-8-ptx", cuLaunchKernel(fp, 1, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
 	MEASURE("alloc-free", cuMemAlloc_v2(&t, 1024); cuMemFree_v2(t));
+}
+
+static pthread_barrier_t barrier;
+
+static void *launches(void *stream)
+{
+	cuLaunchKernel(f8, 1, 1, 1, 128, 1, 1, 0, stream, params, NULL);
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < THREAD_CALLS; i++)
+		cuLaunchKernel(f8, 1, 1, 1, 128, 1, 1, 0, stream, params, NULL);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+static void scaling(int threads)
+{
+	pthread_t thread[MAX_THREADS];
+	double start;
+
+	pthread_barrier_init(&barrier, NULL, threads + 1);
+	for (int i = 0; i < threads; i++) {
+		void *stream;
+
+		cuStreamCreate(&stream, 1);
+		pthread_create(&thread[i], NULL, launches, stream);
+	}
+	pthread_barrier_wait(&barrier);
+	start = now();
+	pthread_barrier_wait(&barrier);
+	printf("threads-%d %.0f\n", threads, 1e9 * threads * THREAD_CALLS / (now() - start));
+	for (int i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+}
+
+int main(int argc, char **argv)
+{
+	void *cu = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), *ctx, *module;
+	int threads = argc > 3 ? atoi(argv[3]) : 0;
+	long live = argc > 1 ? atol(argv[1]) : 0;
+	dptr *p = calloc(live + 1, sizeof(*p));
+
+	if (!cu || !p || live < 1 || argc < 3 || threads < 0 || threads > MAX_THREADS)
+		return 1;
+#define X(name, ...) name = (__typeof__(name))dlsym(cu, #name);
+	FUNCTIONS(X)
+#undef X
+	cuInit(0);
+	cuCtxCreate_v2(&ctx, 0, 0);
+	for (long i = 0; i < live; i++)
+		cuMemAlloc_v2(&p[i], 1024);
+	cuModuleLoadData(&module, "an image that nobody can read, so that arguments are scanned");
+	cuModuleGetFunction(&f8, module, "words8");
+	cuModuleGetFunction(&f64, module, "words64");
+	cuModuleLoadData(&module, ptx);
+	cuModuleGetFunction(&fp, module, "ptx8");
+	for (int i = 0; i < 64; i++) {
+		word[i] = p[i * 7919L % live];
+		params[i] = &word[i];
+	}
+	window = !strcmp(argv[2], "window");
+	if (!strcmp(argv[2], "pending"))
+		make_pending();
+	if (threads)
+		scaling(threads);
+	else
+		measure(p);
 	return 0;
 }

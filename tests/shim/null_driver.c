@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A libcuda.so.1 whose functions do nothing but answer: what is left of a call's time is the tool's.
- * Built by tests/bench/call.sh.
+ * Built by tests/bench/call.sh and tests/t/shim_hot.t. Allocation is for one thread.
  */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define API   __attribute__((visibility("default"))) int
@@ -14,8 +15,9 @@ typedef unsigned long long dptr;
 
 static void *current;
 static unsigned ring[SLOTS], head, tail;
-static char functions[3], modules[16];
-static unsigned nmodules;
+/* words8, words64, rs_digest, any other. */
+static char functions[4], modules[16];
+static unsigned nmodules, nstreams;
 
 API cuInit(unsigned f)
 {
@@ -70,6 +72,46 @@ API cuMemsetD8Async(dptr d, unsigned char v, size_t n, void *q)
 {
 	return 0;
 }
+API cuMemHostAlloc(void **p, size_t n, unsigned f)
+{
+	*p = calloc(1, n);
+	return *p ? 0 : 2;
+}
+API cuMemFreeHost(void *p)
+{
+	free(p);
+	return 0;
+}
+API cuStreamCreate(void **q, unsigned f)
+{
+	*q = (void *)(0x10000ull + 64 * __atomic_fetch_add(&nstreams, 1, __ATOMIC_RELAXED));
+	return 0;
+}
+API cuEventCreate(void **e, unsigned f)
+{
+	*e = &current;
+	return 0;
+}
+API cuEventRecord(void *e, void *q)
+{
+	return 0;
+}
+API cuStreamWaitEvent(void *q, void *e, unsigned f)
+{
+	return 0;
+}
+API cuEventQuery(void *e)
+{
+	return 0;
+}
+API cuEventSynchronize(void *e)
+{
+	return 0;
+}
+API cuCtxSynchronize(void)
+{
+	return 0;
+}
 API cuStreamGetPriority(void *q, int *p)
 {
 	*p = 0;
@@ -86,14 +128,15 @@ API cuModuleLoadData(void **m, const void *image)
 }
 API cuModuleGetFunction(void **f, void *m, const char *name)
 {
-	*f = !strcmp(name, "words8")	? &functions[0]
-	     : !strcmp(name, "words64") ? &functions[1]
-					: &functions[2];
+	*f = !strcmp(name, "words8")	  ? &functions[0]
+	     : !strcmp(name, "words64")	  ? &functions[1]
+	     : !strcmp(name, "rs_digest") ? &functions[2]
+					  : &functions[3];
 	return 0;
 }
 API cuFuncGetParamInfo(void *f, size_t i, size_t *offset, size_t *size)
 {
-	if (i >= (f == &functions[1] ? 64 : 8))
+	if (i >= (f == &functions[1] ? 64 : f == &functions[2] ? 3 : 8))
 		return 1;
 	*offset = 8 * i;
 	*size = 8;
