@@ -85,7 +85,7 @@ static void write_state(struct rs_json *j, const struct rs_check *c, uint64_t of
 	rs_json_u64(j, "serial", c->alloc->serial);
 	rs_json_u64(j, "offset", region ? region->off : c->off);
 	rs_json_u64(j, "bytes", region ? region->len : c->len);
-	rs_json_hex(j, "addr", c->alloc->base + (region ? region->off : c->off));
+	rs_json_hex(j, "addr", rs_alloc_addr(c->alloc, region ? region->off : c->off, 1));
 	rs_json_close(j, '}');
 }
 

@@ -98,14 +98,57 @@ void rs_engine_poll(struct rs_engine *e)
 		rs_replay_finish_ready(e, 0);
 }
 
+/* One reference, the map's or the handle's. NULL: no memory. engine.lock held. */
+struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc_kind kind)
+{
+	struct rs_alloc *a = e->spare_allocs;
+
+	if (a)
+		e->spare_allocs = a->next;
+	else
+		a = malloc(sizeof(*a));
+	if (!a) {
+		e->stats.internal_errors++;
+		return NULL;
+	}
+	*a = (struct rs_alloc){.size = bytes,
+			       .serial = ++e->serial,
+			       .kind = (uint8_t)kind,
+			       .birth = ++e->clock,
+			       .refs = 1};
+	rs_extmap_init(&a->ext, bytes, ++e->version);
+	e->stats.live_allocs++;
+	e->stats.live_bytes += bytes;
+	return a;
+}
+
+static void free_alloc(struct rs_engine *e, struct rs_alloc *a)
+{
+	rs_extmap_fini(&a->ext);
+	free(a->regions.v);
+	free(a->binds.v);
+	a->regions.v = NULL;
+	a->binds.v = NULL;
+	a->next = e->spare_allocs;
+	e->spare_allocs = a;
+}
+
 void rs_alloc_unref(struct rs_engine *e, struct rs_alloc *a)
 {
 	if (--a->refs)
 		return;
 	rs_keeps_collect(e, a);
-	rs_extmap_fini(&a->ext);
-	free(a->regions.v);
-	free(a);
+	free_alloc(e, a);
+}
+
+/* The memory is gone: what pending segments claimed of it can never be read again. engine.lock held. */
+void rs_alloc_drop(struct rs_engine *e, struct rs_alloc *a)
+{
+	a->dead = 1;
+	e->stats.live_allocs--;
+	e->stats.live_bytes -= a->size;
+	rs_keeps_collect(e, a);
+	rs_alloc_unref(e, a);
 }
 
 void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr,
@@ -116,38 +159,25 @@ void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 	(void)t;
 	if (!addr || !bytes)
 		return;
-	a = calloc(1, sizeof(*a));
 	pthread_mutex_lock(&e->lock);
-	if (!a || rs_addrmap_insert(e->map, addr, bytes, a)) {
-		e->stats.internal_errors++;
-		free(a);
-		pthread_mutex_unlock(&e->lock);
-		return;
+	a = rs_alloc_new(e, bytes, kind);
+	if (a) {
+		a->base = addr;
+		a->ctx = q.ctx;
+		if (rs_addrmap_insert(e->map, addr, bytes, a)) {
+			e->stats.internal_errors++;
+			rs_alloc_drop(e, a);
+		}
+		__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
 	}
-	a->base = addr;
-	a->size = bytes;
-	a->serial = ++e->serial;
-	a->ctx = q.ctx;
-	a->kind = (uint8_t)kind;
-	a->birth = ++e->clock;
-	a->refs = 1;
-	rs_extmap_init(&a->ext, bytes, ++e->version);
-	__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
-	e->stats.live_allocs++;
-	e->stats.live_bytes += bytes;
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* engine.lock held. What pending segments claimed of it can never be read again. */
-static void drop_alloc(struct rs_engine *e, struct rs_alloc *a)
+static void remove_alloc(struct rs_engine *e, struct rs_alloc *a)
 {
 	rs_addrmap_remove(e->map, a->base);
 	__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
-	a->dead = 1;
-	e->stats.live_allocs--;
-	e->stats.live_bytes -= a->size;
-	rs_keeps_collect(e, a);
-	rs_alloc_unref(e, a);
+	rs_alloc_drop(e, a);
 }
 
 void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr)
@@ -155,18 +185,20 @@ void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 	struct rs_oplist list;
 	uint64_t base, bytes;
 	struct rs_alloc *a;
+	void *v;
 
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
-	a = rs_addrmap_find(e->map, addr, &base, &bytes);
-	if (a && base == addr) {
+	v = rs_addrmap_find(e->map, addr, &base, &bytes);
+	if (v && !rs_mapping_of(v) && base == addr) {
+		a = v;
 		/* a stream-ordered free must follow the shim's own work on the range */
 		if (a->fence) {
 			uint32_t id = rs_queue_id(e, t, q);
 
 			rs_oplist_order(&list, RS_QBIT(a->fence - 1), id);
 		}
-		drop_alloc(e, a);
+		remove_alloc(e, a);
 	}
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
@@ -177,12 +209,14 @@ void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)
 	uint64_t base = 0, bytes, from = 0;
 	struct rs_alloc *a;
 	uint32_t i;
+	void *v;
 
 	pthread_mutex_lock(&e->lock);
-	while ((a = rs_addrmap_next(e->map, from, &base, &bytes))) {
+	while ((v = rs_addrmap_next(e->map, from, &base, &bytes))) {
 		from = base + 1;
-		if (a->ctx == ctx)
-			drop_alloc(e, a);
+		a = v;
+		if (!rs_mapping_of(v) && a->ctx == ctx)
+			remove_alloc(e, a);
 	}
 	for (i = 0; i < e->queues.n; i++)
 		if (e->queues.v[i].q.ctx == ctx)
@@ -303,7 +337,14 @@ uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 
 int rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base, uint64_t *ret_bytes)
 {
-	return rs_addrmap_find(e->map, addr, ret_base, ret_bytes) != NULL;
+	void *v = rs_addrmap_find(e->map, addr, ret_base, ret_bytes);
+	const struct rs_mapping *m = rs_mapping_of(v);
+
+	if (m) {
+		*ret_base = __atomic_load_n(&m->res_base, __ATOMIC_RELAXED);
+		*ret_bytes = __atomic_load_n(&m->res_bytes, __ATOMIC_RELAXED);
+	}
+	return v != NULL;
 }
 
 uint64_t rs_engine_generation(const struct rs_engine *e)
@@ -373,31 +414,52 @@ static int add_region(struct rs_engine *e, struct rs_alloc *a, uint64_t off, uin
 	return 0;
 }
 
+/*
+ * The bytes from addr on that lie in one allocation or mapping: *ret, at most max of them. 0: none.
+ * engine.lock held.
+ */
+static int piece_at(struct rs_engine *e, uint64_t addr, uint64_t max, struct rs_range *ret)
+{
+	uint64_t base, bytes;
+	void *v = rs_addrmap_find(e->map, addr, &base, &bytes);
+	const struct rs_mapping *m = rs_mapping_of(v);
+
+	if (!v)
+		return 0;
+	ret->a = m ? m->alloc : v;
+	ret->off = addr - base + (m ? m->off : 0);
+	ret->len = bytes - (addr - base) < max ? bytes - (addr - base) : max;
+	return m || ret->len == max; /* one allocation does not continue in the next */
+}
+
 int rs_engine_region(struct rs_engine *e, uint64_t addr, uint64_t bytes, const char *name)
 {
-	uint64_t base, size;
-	struct rs_alloc *a;
-	int err = -ENOENT;
+	struct rs_range r;
+	uint64_t done;
+	int err = 0;
 
 	if (!name || !bytes)
 		return -EINVAL;
 	pthread_mutex_lock(&e->lock);
-	a = rs_addrmap_find(e->map, addr, &base, &size);
-	if (a && bytes <= size - (addr - base))
-		err = add_region(e, a, addr - base, bytes, name);
+	for (done = 0; !err && done < bytes; done += r.len)
+		if (!piece_at(e, addr + done, bytes - done, &r))
+			err = -ENOENT;
+	for (done = 0; !err && done < bytes; done += r.len) {
+		piece_at(e, addr + done, bytes - done, &r);
+		err = add_region(e, r.a, r.off, r.len, name);
+	}
 	pthread_mutex_unlock(&e->lock);
 	return err;
 }
 
 void rs_engine_region_drop(struct rs_engine *e, uint64_t addr, uint64_t bytes)
 {
-	uint64_t base, size;
-	struct rs_alloc *a;
+	struct rs_range r;
+	uint64_t done;
 
 	pthread_mutex_lock(&e->lock);
-	a = rs_addrmap_find(e->map, addr, &base, &size);
-	if (a)
-		drop_regions(a, addr - base, bytes);
+	for (done = 0; done < bytes && piece_at(e, addr + done, bytes - done, &r); done += r.len)
+		drop_regions(r.a, r.off, r.len);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -412,16 +474,17 @@ void rs_engine_stats(struct rs_engine *e, struct rs_engine_stats *ret)
 void rs_engine_destroy(struct rs_engine *e)
 {
 	uint64_t base, bytes, event;
-	struct rs_alloc *a;
 	struct rs_strings *s, *tmp;
+	struct rs_alloc *a;
 	uint32_t i;
 
 	rs_engine_finish(e);
 	pthread_mutex_lock(&e->lock);
 	while (e->pending)
 		rs_segment_retire(e, e->pending);
+	rs_alias_fini(e);
 	while ((a = rs_addrmap_next(e->map, 0, &base, &bytes)))
-		drop_alloc(e, a);
+		remove_alloc(e, a);
 	pthread_mutex_unlock(&e->lock);
 	rs_memory_fini(e);
 	for (i = 0; i < e->queues.n; i++) {
@@ -432,6 +495,10 @@ void rs_engine_destroy(struct rs_engine *e)
 	HASH_ITER (hh, e->strings, s, tmp) {
 		HASH_DEL(e->strings, s);
 		free(s);
+	}
+	while ((a = e->spare_allocs)) {
+		e->spare_allocs = a->next;
+		free(a);
 	}
 	free(e->queues.v);
 	rs_addrmap_destroy(e->map);

@@ -93,6 +93,7 @@ uint64_t rs_engine_generation(const struct rs_engine *e);
  * it may change unseen. An allocation that nobody knows is ignored.
  */
 void rs_engine_share(struct rs_engine *e, uint64_t addr);
+void rs_engine_share_handle(struct rs_engine *e, uint64_t handle); /* of a backing */
 /* Kernels may reach the memory of other contexts from now on: an unknown writer then may write there, too. */
 void rs_engine_peer_access(struct rs_engine *e);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The engine's inside: the nouns of design section 2 as structs. Included by the engine's own files
- * only (engine.c, window.c, access.c, preserve.c, compare.c, oplist.c, memory.c).
+ * only (engine.c, alias.c, window.c, access.c, locate.c, pairing.c, order.c, preserve.c, compare.c,
+ * generator.c, oplist.c, memory.c).
  *
  * Life of a persistent byte in a pending segment:
  *   F reads it first      -> a claim (allocation, range, version): "R must see this version"
@@ -100,12 +101,30 @@ struct rs_region {
 	uint8_t product;  /* output:<name> */
 };
 
+/* Part of a multicast object: bytes [at, at + len) of it are those of alloc at off. */
+struct rs_bind {
+	uint64_t at, len, off;
+	struct rs_alloc *alloc;
+};
+
+/*
+ * Memory with one life: what an allocating call made, or a backing (alias.c), which has no base and is
+ * reached through its mappings. Never returned to the C library before the engine goes: readers without the
+ * lock may look at one that has just been freed.
+ */
 struct rs_alloc {
-	uint64_t base, size, serial, ctx;
+	uint64_t base, size, serial;
+	uint64_t ctx;	/* 0: of no context in particular */
 	uint64_t birth; /* engine.clock at allocation */
 	uint8_t kind;
 	uint8_t dead;
-	uint32_t refs; /* the map, claims, holds, checks */
+	uint8_t shared;	   /* others may change it, unseen */
+	uint8_t multicast; /* no memory of its own: see binds */
+	uint32_t handles;  /* backing: held by the program */
+	struct rs_mapping *mappings;
+	RS_VEC(struct rs_bind) binds;
+	uint64_t met;  /* number of the last call that may do anything */
+	uint32_t refs; /* the map, mappings, claims, holds, checks */
 	struct rs_extmap ext;
 	struct rs_keep *keeps;
 	RS_VEC(struct rs_region) regions; /* sorted, disjoint */
@@ -113,18 +132,39 @@ struct rs_alloc {
 	uint64_t fence_ordered;		  /* queues already ordered after the fence */
 	uint64_t restored; /* a version number: when the shim last put other bytes into it */
 	uint32_t fence;	   /* id + 1 of the queue of the shim's own last operation on live bytes */
+	struct rs_alloc *next; /* of the free list */
 };
 
 /* Host-visible memory changes without a call: its version proves nothing. */
 static inline int rs_alloc_is_volatile(const struct rs_alloc *a)
 {
-	return a->kind == RS_ALLOC_MANAGED || a->kind == RS_ALLOC_HOST;
+	return a->kind == RS_ALLOC_MANAGED || a->kind == RS_ALLOC_HOST ||
+	       a->kind == RS_ALLOC_EXTERNAL || a->shared;
+}
+
+/*
+ * An address range that shows bytes of a backing. A value of the address map is either an rs_alloc or one
+ * of these, tagged. Never returned to the C library: rs_engine_lookup reads without the lock.
+ */
+struct rs_mapping {
+	uint64_t base, bytes;
+	uint64_t res_base, res_bytes; /* atomic: the reservation that it lies in */
+	uint64_t off;		      /* in the backing */
+	struct rs_alloc *alloc;
+	struct rs_mapping *next; /* of the backing; of the free list */
+};
+
+static inline struct rs_mapping *rs_mapping_of(void *value)
+{
+	return (uintptr_t)value & 1 ? (struct rs_mapping *)((uintptr_t)value - 1) : NULL;
 }
 
 /* The bytes of an access. */
 struct rs_range {
-	struct rs_alloc *a; /* NULL: not in a known allocation */
+	struct rs_alloc *a;
 	uint64_t off, len;
+	uint32_t access; /* which one it belongs to */
+	uint16_t piece;	 /* n-th range of that access */
 };
 
 /* What a window knows of a byte range it touched; decided at first access (design section 6). */
@@ -159,13 +199,14 @@ struct rs_touch {
 struct rs_logged_access {
 	uint64_t serial, off, len;
 	uint8_t dir, cls, exact; /* exact: bounds known, digest comparable */
-	uint16_t slot;
+	uint16_t slot, piece;
 	struct rs_words *digest; /* products */
 };
 struct rs_logged_call {
 	uint64_t ident;
 	const char *name;
 	uint64_t call;	   /* number of the call, pairs before and after */
+	uint64_t repeated; /* number of the call of a replay that was paired with it last */
 	uint32_t first, n; /* into accesses */
 };
 
@@ -300,6 +341,7 @@ struct rs_op {
 	uint64_t mask; /* ORDER: queue bits that `to` must follow */
 	uint32_t to;
 	struct rs_alloc *alloc;
+	uint64_t addr;	       /* of the bytes [off, off + len), 0: they have none */
 	struct rs_keep *keep;  /* KEEP: to take; RESTORE: source */
 	struct rs_keep *guard; /* RESTORE: must be READY first (it holds what is overwritten) */
 	uint64_t off, len;
@@ -338,6 +380,11 @@ struct rs_engine {
 	struct rs_replay *flight, **flight_end; /* records that wait for their event, in order */
 	struct rs_engine_stats stats;
 	struct rs_strings *strings;
+	struct rs_alloc *spare_allocs; /* linked through `next` */
+	struct rs_mapping *spare_mappings;
+	struct rs_handle *handles;   /* of backings */
+	struct rs_addrmap *reserved; /* NULL: nothing was ever reserved */
+	uint8_t peers;		     /* kernels reach other contexts' memory */
 
 	pthread_mutex_t memory_lock; /* blocks and words; a leaf */
 	struct rs_block *free_blocks;
@@ -347,6 +394,8 @@ struct rs_engine {
 };
 
 /* engine.c */
+struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc_kind kind);
+void rs_alloc_drop(struct rs_engine *e, struct rs_alloc *a);
 const char *rs_intern(struct rs_engine *e, const char *text);
 void rs_alloc_unref(struct rs_engine *e, struct rs_alloc *a);
 const struct rs_region *rs_region_at(const struct rs_alloc *a, uint64_t off, uint64_t *ret_until);
@@ -363,6 +412,10 @@ void rs_words_reap(struct rs_engine *e);
 void rs_memory_ctx_gone(struct rs_engine *e, uint64_t ctx);
 void rs_memory_fini(struct rs_engine *e);
 
+/* alias.c */
+uint64_t rs_alloc_addr(const struct rs_alloc *a, uint64_t off, uint64_t len);
+void rs_alias_fini(struct rs_engine *e);
+
 /* oplist.c */
 void rs_oplist_init(struct rs_oplist *l);
 struct rs_op *rs_oplist_add(struct rs_oplist *l, enum rs_op_kind kind, uint32_t to);
@@ -375,6 +428,8 @@ void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l);
 
 /* preserve.c */
 struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver);
+struct rs_words *rs_plan_digest(struct rs_oplist *l, uint32_t q, struct rs_alloc *a, uint64_t off,
+				uint64_t len);
 int rs_claimed(struct rs_engine *e, const struct rs_alloc *a, uint64_t off, uint64_t len,
 	       uint64_t ver);
 struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
@@ -406,7 +461,6 @@ void rs_draws_free(struct rs_engine *e, struct rs_segment *s);
 /* window.c */
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);
 void rs_segment_retire(struct rs_engine *e, struct rs_segment *s);
-void rs_window_resolve(struct rs_engine *e, struct rs_window *w, const struct rs_call *call);
 struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, struct rs_alloc *a);
 struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial);
 

@@ -109,8 +109,8 @@ static int digest_into(struct rs_engine *e, const struct rs_op *op, struct rs_wo
 	int err = rs_words_fill(e, op->to, w);
 
 	if (!err)
-		err = e->ops->digest(e->ops->opaque, rs_queue_of(e, op->to),
-				     op->alloc->base + op->off, op->len, w->w);
+		err = e->ops->digest(e->ops->opaque, rs_queue_of(e, op->to), op->addr, op->len,
+				     w->w);
 	return err;
 }
 
@@ -122,7 +122,7 @@ static int take_keep(struct rs_engine *e, struct rs_op *op)
 	if (e->config.mode == RS_MODE_PRESERVE) {
 		k->block = rs_block_get(e, op->to, op->len);
 		err = k->block ? e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to),
-					      k->block->addr, op->alloc->base + op->off, op->len)
+					      k->block->addr, op->addr, op->len)
 			       : -ENOMEM;
 	}
 	/* the digest is a second opinion in preserve mode: its failure does not lose the bytes */
@@ -147,12 +147,14 @@ static int restore(struct rs_engine *e, struct rs_op *op)
 	if (err)
 		return err;
 	k->block->users |= RS_QBIT(op->to);
-	return e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to), op->alloc->base + op->off,
+	return e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to), op->addr,
 			    k->block->addr + (op->off - k->off), op->len);
 }
 
 static int run_one(struct rs_engine *e, struct rs_op *op)
 {
+	if (op->alloc && !op->addr)
+		return -EFAULT; /* unmapped, or in pieces */
 	switch ((enum rs_op_kind)op->kind) {
 	case RS_OP_ORDER:
 		return rs_order_now(e, op->mask, op->to);
@@ -173,6 +175,8 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 
 	if (op->failed && op->words)
 		op->words->failed = 1;
+	if (op->failed && op->kind == RS_OP_KEEP)
+		__atomic_store_n(&op->keep->state, RS_KEEP_FAILED, __ATOMIC_RELEASE);
 	if (op->failed && op->kind == RS_OP_RESTORE) {
 		if (op->window && op->window->rec)
 			op->window->rec->flags |= RS_F_LOST;

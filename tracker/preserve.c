@@ -57,13 +57,14 @@ static void bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t le
 {
 	op->alloc = a;
 	a->refs++;
+	op->addr = rs_alloc_addr(a, off, len);
 	op->off = off;
 	op->len = len;
 }
 
 /* Plan a digest of live bytes. One reference for the caller; NULL: no memory. */
-static struct rs_words *plan_digest(struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
-				    uint64_t off, uint64_t len)
+struct rs_words *rs_plan_digest(struct rs_oplist *l, uint32_t q, struct rs_alloc *a, uint64_t off,
+				uint64_t len)
 {
 	struct rs_words *w = rs_words_new(len);
 	struct rs_op *op = w ? rs_oplist_add(l, RS_OP_DIGEST, q) : NULL;
@@ -273,7 +274,7 @@ static void compare_entry(struct rs_oplist *l, uint32_t q, struct rs_window *w, 
 	if (has_check(w->rec, RS_CHECK_ENTRY, a, k->off))
 		return;
 	/* no order is added: the digest sees what the program's own read is about to see */
-	now = plan_digest(l, q, a, k->off, k->len);
+	now = rs_plan_digest(l, q, a, k->off, k->len);
 	c = rs_check_add(w->rec, RS_CHECK_ENTRY, a, k->off, k->len, k->digest, now);
 	if (c) {
 		c->exact = !ambiguous;
@@ -290,7 +291,7 @@ void rs_window_compare_kept(struct rs_oplist *l, uint32_t q, struct rs_window *w
 			    const struct rs_writer *writer)
 {
 	struct rs_check *c = rs_check_add(w->rec, RS_CHECK_ENTRY, a, off, len, then,
-					  plan_digest(l, q, a, off, len));
+					  rs_plan_digest(l, q, a, off, len));
 
 	if (!c)
 		return;
@@ -329,7 +330,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	rs_fence(e, a, q);
 	if (k->digest && off == k->off && len == k->len) {
 		struct rs_check *c = rs_check_add(w->rec, RS_CHECK_RESTORE, a, off, len, k->digest,
-						  plan_digest(l, q, a, off, len));
+						  rs_plan_digest(l, q, a, off, len));
 
 		if (c) {
 			c->exact = 1;
@@ -494,7 +495,7 @@ static void compare_after(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 
 	rs_oplist_order(l, a->touched & w->queues, q);
 	c = rs_check_add(w->rec, h->how ? RS_CHECK_AMBIGUOUS : RS_CHECK_AFTER, a, k->off, k->len,
-			 k->digest, plan_digest(l, q, a, k->off, k->len));
+			 k->digest, rs_plan_digest(l, q, a, k->off, k->len));
 	if (c) {
 		c->exact = 1;
 		c->reason = RS_FINDING_SNAPSHOT_LOST;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tracker/model.h"
+#include "tracker/callstate.h"
 
 struct marker {
 	enum { MARK_OTHER, MARK_STEP, MARK_FORWARD, MARK_REPLAY } kind;
@@ -282,47 +282,47 @@ static void begin_replay(struct rs_engine *e, struct rs_window *w, const struct 
 		w->unresolved = 1; /* the first call's inputs decide */
 }
 
-/* Does the first call of this forward read just what `call` reads? */
-static int first_call_fits(struct rs_engine *e, const struct rs_segment *s,
-			   const struct rs_call *call)
+/* Does the first call of this forward read just what call c reads? */
+static int first_call_fits(const struct rs_segment *s, const struct rs_callstate *c)
 {
 	const struct rs_logged_call *lc;
-	unsigned i, reads = 0, same = 0;
-	uint32_t j;
+	unsigned reads = 0, same = 0;
+	uint32_t i, j;
 
-	if (!s->log.n || s->log.v[0].ident != call->ident)
+	if (!s->log.n || s->log.v[0].ident != c->call->ident)
 		return 0;
 	lc = &s->log.v[0];
-	for (i = 0; i < call->naccess; i++) {
-		const struct rs_access *x = &call->access[i];
-		uint64_t base, bytes;
-		struct rs_alloc *a = rs_addrmap_find(e->map, x->addr, &base, &bytes);
+	for (i = 0; i < c->nranges; i++) {
+		const struct rs_range *r = &c->range[i];
+		const struct rs_access *x = rs_access_of(c, r);
 
-		if (!(x->dir & RS_READ) || !a)
+		if (!(x->dir & RS_READ))
 			continue;
 		reads++;
-		for (j = lc->first; j < lc->first + lc->n; j++)
-			if (s->accesses.v[j].slot == x->slot && s->accesses.v[j].dir & RS_READ &&
-			    s->accesses.v[j].serial == a->serial &&
-			    s->accesses.v[j].off == (x->whole ? 0 : x->addr - base)) {
+		for (j = lc->first; j < lc->first + lc->n; j++) {
+			const struct rs_logged_access *la = &s->accesses.v[j];
+
+			if (la->slot == x->slot && la->piece == r->piece && la->dir & RS_READ &&
+			    la->serial == r->a->serial && la->off == r->off) {
 				same++;
 				break;
 			}
+		}
 	}
 	return reads && same == reads;
 }
 
-void rs_window_resolve(struct rs_engine *e, struct rs_window *w, const struct rs_call *call)
+void rs_window_resolve(const struct rs_callstate *c, struct rs_window *w)
 {
 	struct rs_segment *s, *found = NULL;
 	unsigned fits = 0;
 
-	for (s = e->pending; s; s = s->next)
-		if (s->name == w->name && !s->open && first_call_fits(e, s, call)) {
+	for (s = c->e->pending; s; s = s->next)
+		if (s->name == w->name && !s->open && first_call_fits(s, c)) {
 			found = s;
 			fits++;
 		}
-	bind_replay(e, w, fits == 1 ? found : NULL);
+	bind_replay(c->e, w, fits == 1 ? found : NULL);
 }
 
 static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w)

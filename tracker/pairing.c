@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of a window: logged by its forward, paired by its replays, so that products are compared with their
+ * own, wherever they were allocated, and an input that moved is not mistaken for another one.
+ *
+ * Callers: access.c, with engine.lock held.
+ */
+#include <stdlib.h>
+
+#include "tracker/callstate.h"
+
+/* How far the log is searched for a call that the replay skipped to. */
+#define RESYNC 256u
+
+static enum rs_class class_at(const struct rs_window *w, const struct rs_range *r)
+{
+	const struct rs_touch *t = rs_touch_find(
+		w->kind == RS_WINDOW_FORWARD ? w->seg->touches : w->touches, r->a->serial);
+	uint32_t i;
+
+	for (i = 0; t && i < t->spans.n; i++)
+		if (r->off >= t->spans.v[i].off && r->off < t->spans.v[i].off + t->spans.v[i].len)
+			return t->spans.v[i].cls;
+	return RS_CLASS_NONE;
+}
+
+void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
+{
+	struct rs_segment *s = w->seg;
+	struct rs_logged_call *lc = RS_PUSH(s->log);
+	uint32_t i;
+
+	if (!lc) {
+		s->flags |= RS_F_INTERNAL;
+		return;
+	}
+	lc->ident = c->call->ident;
+	lc->name = c->call->name;
+	lc->call = c->number;
+	lc->first = s->accesses.n;
+	for (i = 0; i < c->nranges; i++) {
+		const struct rs_range *r = &c->range[i];
+		const struct rs_access *x = rs_access_of(c, r);
+		struct rs_logged_access *la = RS_PUSH(s->accesses);
+
+		if (!la) {
+			s->flags |= RS_F_INTERNAL;
+			return;
+		}
+		*la = (struct rs_logged_access){.serial = r->a->serial,
+						.off = r->off,
+						.len = r->len,
+						.dir = x->dir,
+						.slot = x->slot,
+						.piece = r->piece,
+						.cls = (uint8_t)class_at(w, r),
+						.exact = x->dense && !x->whole};
+		lc->n++;
+	}
+}
+
+/* Find the forward's call that this one repeats: the next one, or a later one if calls were left out. */
+void rs_pair_match(struct rs_callstate *c, struct rs_window *w)
+{
+	const struct rs_segment *s = w->seg;
+	uint32_t i, limit = w->log_at + RESYNC;
+
+	for (i = w->log_at; i < s->log.n && i < limit; i++) {
+		if (s->log.v[i].ident != c->call->ident)
+			continue;
+		if (i != w->log_at)
+			w->rec->flags |= RS_F_STRUCTURE;
+		w->rec->skipped += i - w->log_at;
+		w->matched = i;
+		w->seg->log.v[i].repeated = c->number;
+		w->matched_call = c->number;
+		w->log_at = i + 1;
+		return;
+	}
+	w->rec->flags |= RS_F_STRUCTURE;
+	w->rec->extra++;
+}
+
+static int same_argument(const struct rs_logged_access *la, const struct rs_callstate *c,
+			 const struct rs_range *r)
+{
+	return la->slot == rs_access_of(c, r)->slot && la->piece == r->piece;
+}
+
+/* What the forward read through this argument of this very call, or NULL. */
+static const struct rs_logged_access *
+forward_read(const struct rs_callstate *c, const struct rs_window *w, const struct rs_range *r)
+{
+	const struct rs_logged_call *lc;
+	uint32_t i;
+
+	if (!w->seg || w->matched_call != c->number)
+		return NULL;
+	lc = &w->seg->log.v[w->matched];
+	for (i = lc->first; i < lc->first + lc->n; i++) {
+		const struct rs_logged_access *la = &w->seg->accesses.v[i];
+
+		if (same_argument(la, c, r) && la->dir & RS_READ)
+			return la;
+	}
+	return NULL;
+}
+
+/*
+ * The forward read other bytes here, of another allocation or of another place in a pool: this is not the
+ * same tensor, and old bytes of its address must not be put over it. Nothing can be said about the input but that it moved, or was freed.
+ */
+int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r,
+		      uint64_t off, uint64_t len)
+{
+	const struct rs_logged_access *la = forward_read(c, w, r);
+	struct rs_alloc *a = r->a;
+	const struct rs_touch *then;
+	struct rs_check *k;
+
+	if (!la || (la->serial == a->serial && la->off < off + len && off < la->off + la->len))
+		return 0;
+	then = rs_touch_find(w->seg->touches, la->serial);
+	k = rs_check_add(w->rec, RS_CHECK_ENTRY, a, off, len, NULL, NULL);
+	if (k) {
+		k->reason = then && then->alloc->dead ? RS_FINDING_STATE_FREED
+						      : RS_FINDING_UNSEEN_INPUT;
+		k->writer = c->who;
+	}
+	return 1;
+}
+
+/* Is any of these bytes a product of the forward? */
+static int forward_product(const struct rs_segment *s, const struct rs_alloc *a, uint64_t off,
+			   uint64_t len)
+{
+	const struct rs_touch *t = rs_touch_find(s->touches, a->serial);
+	uint32_t i;
+
+	for (i = 0; t && i < t->spans.n; i++)
+		if (t->spans.v[i].cls == RS_CLASS_PRODUCT && t->spans.v[i].off < off + len &&
+		    off < t->spans.v[i].off + t->spans.v[i].len)
+			return 1;
+	return 0;
+}
+
+/* The last write of the forward to these bytes before its call `before`, and the call of the first one after it. */
+static const struct rs_logged_access *made_before(const struct rs_segment *s, uint32_t before,
+						  const struct rs_range *r,
+						  const struct rs_logged_call **ret_after)
+{
+	const struct rs_logged_access *made = NULL;
+	uint32_t i, j;
+
+	for (i = 0; i < s->log.n; i++) {
+		const struct rs_logged_call *lc = &s->log.v[i];
+
+		for (j = lc->first; j < lc->first + lc->n; j++) {
+			const struct rs_logged_access *la = &s->accesses.v[j];
+
+			if (!(la->dir & RS_WRITE) || la->serial != r->a->serial ||
+			    la->off >= r->off + r->len || r->off >= la->off + la->len)
+				continue;
+			if (i < before)
+				made = la;
+			else if (!*ret_after)
+				*ret_after = lc;
+		}
+	}
+	return made;
+}
+
+/*
+ * A product that the replay takes from where the forward left it, instead of making it again (a kept activation).
+ * What the forward's own call read there is known by the digest of the write before it.
+ */
+int rs_pair_taken_over(struct rs_callstate *c, struct rs_window *w, struct rs_alloc *a,
+		       uint64_t off, uint64_t len)
+{
+	const struct rs_logged_call *after = NULL;
+	const struct rs_logged_access *made;
+	struct rs_writer who = {.name = "unknown", .kind = RS_CALL_OTHER, .window = ""};
+
+	if (!w->seg || w->matched_call != c->number || !forward_product(w->seg, a, off, len))
+		return 0;
+	made = made_before(w->seg, w->matched, &(struct rs_range){.a = a, .off = off, .len = len},
+			   &after);
+	if (!made || made->cls != RS_CLASS_PRODUCT || made->off != off || made->len != len ||
+	    !made->digest)
+		return 0;
+	who.how = RS_HOW_UNKNOWN;
+	who.step = w->seg->step;
+	if (after) {
+		who.name = after->name;
+		who.call = after->call;
+		who.window = w->seg->label;
+	}
+	rs_window_compare_kept(c->l, c->q, w, a, off, len, made->digest, &who);
+	return 1;
+}
+
+/* The log's entry of a call that has just been made in the window, or NULL. */
+static const struct rs_logged_call *logged(const struct rs_callstate *c, const struct rs_window *w)
+{
+	const struct rs_segment *s = w->seg;
+	uint32_t i = w->kind == RS_WINDOW_FORWARD ? s->log.n : w->log_at;
+
+	/* a graph's calls come in one piece: the last ones */
+	for (; i > 0; i--) {
+		const struct rs_logged_call *lc = &s->log.v[i - 1];
+		uint64_t call = w->kind == RS_WINDOW_FORWARD ? lc->call : lc->repeated;
+
+		if (call == c->number)
+			return lc;
+		if (call && call < c->number)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* Digest of a product just written: the log's in a forward, a check in a replay. */
+static void digest_product(struct rs_callstate *c, struct rs_window *w,
+			   const struct rs_logged_call *lc, const struct rs_range *r)
+{
+	const struct rs_access *x = rs_access_of(c, r);
+	struct rs_logged_access *la = NULL;
+	struct rs_words *words;
+	enum rs_class cls = class_at(w, r);
+	uint32_t i;
+
+	if (cls != RS_CLASS_PRODUCT && cls != RS_CLASS_MAYBE)
+		return;
+	for (i = lc->first; i < lc->first + lc->n; i++)
+		if (same_argument(&w->seg->accesses.v[i], c, r) &&
+		    w->seg->accesses.v[i].dir & RS_WRITE)
+			la = &w->seg->accesses.v[i];
+	if (!la || !la->digest != (w->kind == RS_WINDOW_FORWARD))
+		return;
+	words = rs_plan_digest(c->l, c->q, r->a, r->off, r->len);
+	if (!words)
+		return;
+	if (w->kind == RS_WINDOW_FORWARD) {
+		la->digest = words;
+	} else {
+		struct rs_check *k = rs_check_add(w->rec, RS_CHECK_PRODUCT, r->a, r->off, r->len,
+						  la->digest, words);
+
+		if (k) {
+			k->exact = la->exact && x->dense && !x->whole;
+			k->writer = c->who;
+			k->reason = RS_FINDING_NOT_EXACT;
+		}
+	}
+}
+
+void rs_pair_products(struct rs_callstate *c, struct rs_window *w)
+{
+	const struct rs_logged_call *lc = w->seg ? logged(c, w) : NULL;
+	uint32_t i;
+
+	for (i = 0; lc && i < c->nranges; i++)
+		if (rs_access_of(c, &c->range[i])->dir & RS_WRITE)
+			digest_product(c, w, lc, &c->range[i]);
+}
