@@ -107,6 +107,15 @@ $(O)/libsim.a: $(call objs,$(SIM_SRC))
 	$(call msg,AR,$@)
 	$(Q)rm -f $@; ar rcs $@ $^
 
+# The library's lists of functions, for replayctl, which sees no CUDA header.
+$(O)/gen/planner/entry_rows.inc: scripts/make-entries shim/entry_points.def shim/passive.def
+	$(call msg,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)$^ >$@.new && mv $@.new $@
+
+$(O)/obj/planner/cmd_entrypoints.o: $(O)/gen/planner/entry_rows.inc
+$(O)/obj/planner/cmd_entrypoints.o: BASE += -I$(O)/gen
+
 # The digest kernel's PTX is part of the library.
 $(O)/obj/shim/devops.o: shim/kernels/digest.ptx
 

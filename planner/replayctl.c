@@ -130,7 +130,7 @@ static void help_all(FILE *out)
 {
 	fputs("usage: replayctl COMMAND [ARGUMENTS]\n\n", out);
 	for (size_t i = 0; i < NCOMMANDS; i++)
-		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+		fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].help);
 	fputs("\nreplayctl help COMMAND prints the usage of one. Options go before --; after it "
 	      "all belongs\nto the command that is run. Without replayctl: "
 	      "LD_PRELOAD=libreplayshim.so COMMAND...\n\n"

@@ -13,7 +13,8 @@ from harness import LIBRARY, TOP, done, ok, same
 text = (TOP / "shim" / "entry_points.def").read_text()
 rows = re.findall(r"^EP\((\w+), (\w+), (\w+), (\d+), (\w+), \((.*)\), \((.*)\)\)$", text, re.M)
 table = [r[0] for r in rows]
-groups = re.findall(r"^/\* ([A-G]\d): .+ \*/$", text, re.M)
+groups = re.findall(r"^GROUP\((\w+), \".+\"\)$", text, re.M)
+abouts = re.findall(r"^ABOUT\((\w+), (\w+), \".+\"\)$", text, re.M)
 passive_text = (TOP / "shim" / "passive.def").read_text()
 passive = re.findall(r"^PASSIVE\((\w+), (\w+)\)$", passive_text, re.M)
 reasons = dict(re.findall(r'^REASON\((\w+), "(.+)"\)$', passive_text, re.M))
@@ -24,13 +25,14 @@ same({r[2] for r in rows}, {"REPLACE", "OBSERVE", "THIN"}, "actions are the thre
 thin = [r for r in rows if r[2] == "THIN"]
 same([r[0] for r in thin if int(r[3]) >= 3020 or r[4] != "PLAIN"], [], "THIN are ABIs from before CUDA 3.2 only")
 same([r[0] for r in rows if "CUdeviceptr_v1" in r[5] and r[2] != "THIN"], [], "and all of those with narrow pointers")
+same(sorted({r[1] for r in rows}), groups, "every group has its title, in order")
+same(sorted(abouts), sorted({(r[1], r[2]) for r in rows if r[2] != "THIN"}),
+     "what is done is told for every group and action that there is, and for no other (ABOUT)")
 same(set(table) & {s for s, _ in passive}, set(), "no function is in both lists")
 same([s for s, r in passive if r not in reasons], [], "every passive function has a reason")
 same([r for r in reasons if r not in {x for _, x in passive}], [], "every reason is used")
-for symbol, group, _, since, flavour, _, _ in rows:
+for symbol, _, _, since, flavour, _, _ in rows:
 	want = {"_ptsz": "PTSZ", "_ptds": "PTDS"}.get(symbol[-5:], "PLAIN")
-	if group not in groups:
-		ok(False, f"{symbol}: no heading for group {group}")
 	if flavour != want or not 2000 <= int(since) <= 13000:
 		ok(False, f"{symbol}: flavour {flavour}, since {since}")
 extra = re.search(r"define RS_REAL_EXTRA\(X\)((?:.*\\\n)*.*)", (TOP / "shim" / "shim.h").read_text()).group(1)
