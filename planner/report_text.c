@@ -212,7 +212,8 @@ static void coverage(const struct rs_page *p)
 
 	title(p, "COVERAGE");
 	if (s) {
-		fprintf(p->out, "launches %s, of them by unknown writers %s",
+		/* counted only while they mattered: the tool does not look at calls that no segment can see */
+		fprintf(p->out, "launches %s, unknown writers near segments %s",
 			rs_fmt_count(&a, rs_page_num(s, "launches")),
 			rs_fmt_count(&b, rs_page_num(s, "opaque_launches")));
 		fprintf(p->out, "; events lost %s\n", rs_fmt_count(&a, rs_page_num(s, "lost")));

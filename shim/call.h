@@ -2,6 +2,10 @@
 /*
  * Building a struct rs_call in a wrapper: identity, queue and the ranges that it touches.
  *
+ * That is not done for a call that nobody has a use for (RS_ENTER_CALL): versions only mean something to pending
+ * forwards, so while there is none, and no window is open, a write changes nothing that anybody will look at.
+ * Hence unknown writers and untracked addresses are counted while a segment may be affected, else not.
+ *
  * A range is only handed on when the engine knows memory there. Unknown device memory sets `untracked`;
  * unknown host memory is the program's business.
  */
@@ -11,6 +15,20 @@
 #include "shim/guard.h"
 #include "shim/queue.h"
 #include "tracker/digest.h"
+
+static inline int rs_call_idle(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
+{
+	return !__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED) &&
+	       rs_engine_idle(rs_state.engine, t->thread, rs_queue_of(t, stream, flavour));
+}
+
+/* RS_ENTER for a call on a stream: one that need not be described ends here. */
+#define RS_ENTER_CALL(t, sym, flavour, stream, args)                                               \
+	RS_ENTER(t, sym, args);                                                                    \
+	if (rs_likely(rs_call_idle(t, stream, flavour))) {                                         \
+		CUresult r_ = rs_real.sym args;                                                    \
+		RS_LEAVE(t, r_);                                                                   \
+	}
 
 static inline void rs_call_begin(struct rs_call *c, struct rs_tls *t, enum rs_ep ep,
 				 enum rs_call_kind kind, CUstream stream, enum rs_flavour flavour,

@@ -57,7 +57,7 @@ static void unified(struct rs_call *call, struct rs_access *a, uint64_t addr, ui
 	{                                                                                          \
 		struct copy c;                                                                     \
 		CUresult r;                                                                        \
-		RS_ENTER(t, sym, args);                                                            \
+		RS_ENTER_CALL(t, sym, flavour, stream, args);                                      \
 		begin(&c, t, RS_EP_##sym, stream, flavour);                                        \
 		describe;                                                                          \
 		RS_CALL(t, &c.call, r, sym, args);                                                 \

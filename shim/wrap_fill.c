@@ -32,7 +32,7 @@ static void describe(struct fill *f, uint64_t addr, uint64_t pitch, uint64_t wid
 	{                                                                                          \
 		struct fill f;                                                                     \
 		CUresult r;                                                                        \
-		RS_ENTER(t, sym, args);                                                            \
+		RS_ENTER_CALL(t, sym, flavour, stream, args);                                      \
 		begin(&f, t, RS_EP_##sym, stream, flavour, value);                                 \
 		describe(&f, addr, pitch, width, height);                                          \
 		RS_CALL(t, &f.call, r, sym, args);                                                 \
@@ -124,7 +124,7 @@ static void describe_batch(struct fill *f, struct rs_tls *t, unsigned count,
 	{                                                                                          \
 		struct fill f;                                                                     \
 		CUresult r;                                                                        \
-		RS_ENTER(t, sym, (stream, count, paramArray, flags));                              \
+		RS_ENTER_CALL(t, sym, flavour, stream, (stream, count, paramArray, flags));        \
 		begin(&f, t, RS_EP_##sym, stream, flavour, count);                                 \
 		describe_batch(&f, t, count, paramArray);                                          \
 		RS_CALL(t, &f.call, r, sym, (stream, count, paramArray, flags));                   \

@@ -283,7 +283,7 @@ static void describe(struct rs_call *c, struct rs_tls *t, const struct launch *l
 	{                                                                                          \
 		struct rs_call call;                                                               \
 		CUresult r;                                                                        \
-		RS_ENTER(t, sym, args);                                                            \
+		RS_ENTER_CALL(t, sym, flavour, stream, args);                                      \
 		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL, stream, flavour, NULL);       \
 		describe(&call, t, &(struct launch)__VA_ARGS__);                                   \
 		RS_CALL(t, &call, r, sym, args);                                                   \
@@ -333,7 +333,8 @@ static struct launch from_config(const CUlaunchConfig *c, CUfunction f, void **p
 		struct launch l;                                                                   \
 		struct rs_call call;                                                               \
 		CUresult r;                                                                        \
-		RS_ENTER(t, sym, (config, f, kernelParams, extra));                                \
+		RS_ENTER_CALL(t, sym, flavour, config ? config->hStream : NULL,                    \
+			      (config, f, kernelParams, extra));                                   \
 		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL,                               \
 			      config ? config->hStream : NULL, flavour, NULL);                     \
 		l = from_config(config, f, kernelParams, extra);                                   \

@@ -9,6 +9,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 : "${RS_BUILD:=$PWD/build}" "${ROUNDS:=5}" "${LIVE:=10 1000 100000}" "${THREADS:=1 2 4 8}"
+[ -f "$RS_BUILD/libreplayshim.so" ] || { echo "no $RS_BUILD/libreplayshim.so" >&2; exit 1; }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
