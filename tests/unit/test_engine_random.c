@@ -5,8 +5,13 @@
  * preserve mode, against a plain sequential model.
  *
  * The program orders its calls only where it must: by events between conflicting accesses, per buffer.
+ * In every other program the state is mapped memory: each buffer lies in two backings, and is reached through two
+ * addresses at random.
  * Usage: test_engine_random [programs] [first seed] [eager]
  */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "tests/tap.h"
 #include "tests/unit/fake_dev.h"
 #include "tracker/engine.h"
@@ -21,6 +26,7 @@
 /* A buffer on the device and its twin in the sequential model. */
 struct buf {
 	uint8_t *dev, *model;
+	uint8_t *alias; /* the same bytes; or NULL */
 	uint64_t bytes;
 	int declared, in_use;
 	uint64_t last_write_event, read_event[FAKE_QUEUES];
@@ -137,10 +143,15 @@ static void did_write(struct buf *b, uint64_t ev)
 	memset(b->read_event, 0, sizeof(b->read_event));
 }
 
-static struct rs_access access_of(const struct buf *b, uint64_t off, uint64_t len, int dir,
-				  unsigned slot)
+/* One of its addresses. */
+static uint8_t *place(const struct buf *b)
 {
-	return (struct rs_access){.addr = (uint64_t)b->dev + off,
+	return b->alias && rnd(2) ? b->alias : b->dev;
+}
+
+static struct rs_access access_of(const uint8_t *at, uint64_t len, int dir, unsigned slot)
+{
+	return (struct rs_access){.addr = (uint64_t)at,
 				  .bytes = len,
 				  .dir = (uint8_t)dir,
 				  .how = RS_HOW_PTX,
@@ -160,20 +171,21 @@ static void launch(uint64_t ident, struct buf *d, uint64_t off, uint64_t len, st
 			       .q = {.ctx = 1, .stream = q},
 			       .access = x};
 	struct work *w = malloc(sizeof(*w)), m;
+	uint8_t *dp = place(d), *sp = place(s), *sp2 = s2 ? place(s2) : NULL;
 	uint64_t ev;
 
 	order_write(q, d);
 	order_read(q, s);
 	if (s2)
 		order_read(q, s2);
-	x[n++] = access_of(d, off, len, add ? RS_READ | RS_WRITE : RS_WRITE, 0);
-	x[n++] = access_of(s, soff, slen, RS_READ, 1);
+	x[n++] = access_of(dp + off, len, add ? RS_READ | RS_WRITE : RS_WRITE, 0);
+	x[n++] = access_of(sp + soff, slen, RS_READ, 1);
 	if (s2)
-		x[n++] = access_of(s2, 0, s2->bytes, RS_READ, 2);
+		x[n++] = access_of(sp2, s2->bytes, RS_READ, 2);
 	call.naccess = n;
-	*w = (struct work){.dst = d->dev + off,
-			   .src = s->dev + soff,
-			   .src2 = s2 ? s2->dev : NULL,
+	*w = (struct work){.dst = dp + off,
+			   .src = sp + soff,
+			   .src2 = sp2,
 			   .bytes = len,
 			   .src_bytes = slen,
 			   .src2_bytes = s2 ? s2->bytes : 0,
@@ -198,7 +210,8 @@ static void launch(uint64_t ident, struct buf *d, uint64_t off, uint64_t len, st
 static void look(struct buf *b)
 {
 	unsigned q = (unsigned)rnd(4);
-	struct rs_access x = access_of(b, 0, b->bytes, RS_READ, 0);
+	uint8_t *at = place(b);
+	struct rs_access x = access_of(at, b->bytes, RS_READ, 0);
 	struct rs_call call = {.name = "look",
 			       .kind = RS_CALL_COPY,
 			       .q = {.ctx = 1, .stream = q},
@@ -206,7 +219,7 @@ static void look(struct buf *b)
 			       .naccess = 1};
 	struct check *c = malloc(sizeof(*c));
 
-	*c = (struct check){.dev = b->dev, .want = malloc(b->bytes), .bytes = b->bytes};
+	*c = (struct check){.dev = at, .want = malloc(b->bytes), .bytes = b->bytes};
 	memcpy(c->want, b->model, b->bytes);
 	order_read(q, b);
 	rs_engine_before(eng, thr, &call);
@@ -425,7 +438,45 @@ static void foreign_write(void)
 	launch(rnd(1u << 30), d, off, len, s, 0, s->bytes, NULL, (int)rnd(2));
 }
 
-static void setup(void)
+/* Two backings side by side, mapped at two addresses. */
+static void map_buffer(struct buf *b, unsigned id)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = page * (1 + rnd(2));
+	uint64_t h = 1000 + 2 * id, rest = page * (1 + rnd(2));
+	int fd = memfd_create("state", 0);
+	uint8_t **at[] = {&b->dev, &b->alias};
+
+	b->bytes = first + rest;
+	if (fd < 0 || ftruncate(fd, (off_t)b->bytes))
+		exit(2);
+	rs_engine_backing(eng, h, first, RS_ALLOC_DEVICE);
+	rs_engine_backing(eng, h + 1, rest, RS_ALLOC_DEVICE);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t p =
+			(uint64_t)mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+		rs_engine_reserve(eng, p, b->bytes);
+		rs_engine_map(eng, p, first, h, 0);
+		rs_engine_map(eng, p + first, rest, h + 1, 0);
+		*at[i] = (uint8_t *)p;
+	}
+	rs_engine_backing_release(eng, h);
+	rs_engine_backing_release(eng, h + 1);
+	close(fd);
+}
+
+static void free_buffer(struct buf *b)
+{
+	if (b->alias) {
+		munmap(b->alias, b->bytes);
+		munmap(b->dev, b->bytes);
+	} else {
+		free(b->dev);
+	}
+	free(b->model);
+}
+
+static void setup(int mapped)
 {
 	const struct rs_engine_config config = {.mode = audit ? RS_MODE_AUDIT : RS_MODE_PRESERVE,
 						.verify = 1};
@@ -437,12 +488,16 @@ static void setup(void)
 
 		memset(b, 0, sizeof(*b));
 		b->bytes = i < NSTATE ? 200 + rnd(9000) : PRODUCT;
-		b->dev = malloc(b->bytes);
+		if (mapped && i < NSTATE)
+			map_buffer(b, (unsigned)i);
+		else
+			b->dev = malloc(b->bytes);
 		b->model = malloc(b->bytes);
 		for (uint64_t j = 0; j < b->bytes; j++)
 			b->dev[j] = b->model[j] = (uint8_t)rnd(256);
-		rs_engine_alloc(eng, thr, (struct rs_queue){.ctx = 1}, (uint64_t)b->dev, b->bytes,
-				RS_ALLOC_DEVICE);
+		if (!b->alias)
+			rs_engine_alloc(eng, thr, (struct rs_queue){.ctx = 1}, (uint64_t)b->dev,
+					b->bytes, RS_ALLOC_DEVICE);
 		b->declared = i < NSTATE / 2;
 		if (b->declared)
 			rs_engine_region(eng, (uint64_t)b->dev, b->bytes, "state:declared");
@@ -459,7 +514,7 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 
 	fake_reset(seed, eager);
 	bad_bytes = 0;
-	setup();
+	setup(seed & 1);
 	for (i = 0; i < MAXSEG; i++)
 		make_segment(segs, &segs[i], i);
 	for (step = 0; step < 3; step++) {
@@ -504,10 +559,8 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 	rs_engine_destroy(eng);
 	if (fake.live_blocks && !wrong)
 		wrong = "snapshot memory leaked";
-	for (i = 0; i < NBUF; i++) {
-		free(buf[i].dev);
-		free(buf[i].model);
-	}
+	for (i = 0; i < NBUF; i++)
+		free_buffer(&buf[i]);
 	return wrong;
 }
 
