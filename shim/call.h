@@ -36,7 +36,7 @@ static inline void rs_call_begin(struct rs_call *c, struct rs_tls *t, enum rs_ep
 {
 	*c = (struct rs_call){
 		.name = rs_ep_info[ep].name,
-		.ident = rs_digest_mix(ep + 1),
+		.ident = rs_digest_mix(kind + 1),
 		.kind = kind,
 		.q = rs_queue_of(t, stream, flavour),
 		.access = access,

@@ -6,7 +6,7 @@
  * which side is the host's. Arrays have no address: a copy that touches one is `untracked`.
  * Callers: the program, any thread. No locks here.
  */
-#include "shim/call.h"
+#include "shim/describe.h"
 
 #include <stdlib.h>
 
@@ -52,6 +52,16 @@ static void unified(struct rs_call *call, struct rs_access *a, uint64_t addr, ui
 		rs_call_device(call, a, addr, bytes, dir_of(side), dense, side);
 }
 
+/* The same for all forms of a copy. */
+static void identify(struct rs_call *call, uint64_t width, uint64_t height, uint64_t depth)
+{
+	rs_call_ident(call, width);
+	if (height == 1 && depth == 1)
+		return;
+	rs_call_ident(call, height);
+	rs_call_ident(call, depth);
+}
+
 #define COPY(sym, flavour, stream, params, args, describe)                                         \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
@@ -66,7 +76,7 @@ static void unified(struct rs_call *call, struct rs_access *a, uint64_t addr, ui
 
 /* --- one dimension ------------------------------------------------------------------------------ */
 
-#define N		 rs_call_ident(&c.call, ByteCount)
+#define N		 identify(&c.call, ByteCount, 1, 1)
 #define DEVICE(p, side)	 rs_call_device(&c.call, c.access, p, ByteCount, dir_of(side), 1, side)
 #define HOST(p, side)	 host(&c.call, c.access, p, ByteCount, 1, side)
 #define UNIFIED(p, side) unified(&c.call, c.access, p, ByteCount, 1, side)
@@ -215,8 +225,7 @@ static void describe_2d(struct copy *c, const CUDA_MEMCPY2D *p)
 			       p->Height,	 p->dstXInBytes, p->dstY,      0};
 	src = (struct strided){p->srcMemoryType, p->srcHost,	 p->srcDevice, p->srcPitch,
 			       p->Height,	 p->srcXInBytes, p->srcY,      0};
-	rs_call_ident(&c->call, p->WidthInBytes);
-	rs_call_ident(&c->call, p->Height);
+	identify(&c->call, p->WidthInBytes, p->Height, 1);
 	strided(&c->call, c->access, &dst, p->WidthInBytes, p->Height, 1, DST);
 	strided(&c->call, c->access, &src, p->WidthInBytes, p->Height, 1, SRC);
 }
@@ -232,7 +241,7 @@ COPY(cuMemcpy2DAsync_v2_ptsz, RS_PTSZ, hStream, P_2DA, (pCopy, hStream), describ
 
 /* The peer form has the same fields, and contexts. */
 #define DESCRIBE_3D(name, type)                                                                    \
-	static void name(struct copy *c, const type *p)                                            \
+	void name(struct rs_call *c, struct rs_access *a, const type *p)                           \
 	{                                                                                          \
 		struct strided dst, src;                                                           \
 		if (!p)                                                                            \
@@ -243,32 +252,40 @@ COPY(cuMemcpy2DAsync_v2_ptsz, RS_PTSZ, hStream, P_2DA, (pCopy, hStream), describ
 		src = (struct strided){                                                            \
 			p->srcMemoryType, p->srcHost,	  p->srcDevice, p->srcPitch,               \
 			p->srcHeight,	  p->srcXInBytes, p->srcY,	p->srcZ};                  \
-		rs_call_ident(&c->call, p->WidthInBytes);                                          \
-		rs_call_ident(&c->call, p->Height);                                                \
-		rs_call_ident(&c->call, p->Depth);                                                 \
-		strided(&c->call, c->access, &dst, p->WidthInBytes, p->Height, p->Depth, DST);     \
-		strided(&c->call, c->access, &src, p->WidthInBytes, p->Height, p->Depth, SRC);     \
+		identify(c, p->WidthInBytes, p->Height, p->Depth);                                 \
+		strided(c, a, &dst, p->WidthInBytes, p->Height, p->Depth, DST);                    \
+		strided(c, a, &src, p->WidthInBytes, p->Height, p->Depth, SRC);                    \
 	}
-DESCRIBE_3D(describe_3d, CUDA_MEMCPY3D)
-DESCRIBE_3D(describe_3d_peer, CUDA_MEMCPY3D_PEER)
+DESCRIBE_3D(rs_copy_describe, CUDA_MEMCPY3D)
+static DESCRIBE_3D(describe_peer, CUDA_MEMCPY3D_PEER)
 
 #define P_3D   (const CUDA_MEMCPY3D *pCopy)
 #define P_3DA  (const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 #define P_3DP  (const CUDA_MEMCPY3D_PEER *pCopy)
 #define P_3DPA (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 #define A_3DA  (pCopy, hStream)
-COPY(cuMemcpy3D_v2, RS_PLAIN, NULL, P_3D, (pCopy), describe_3d(&c, pCopy))
-COPY(cuMemcpy3D_v2_ptds, RS_PTDS, NULL, P_3D, (pCopy), describe_3d(&c, pCopy))
-COPY(cuMemcpy3DAsync_v2, RS_PLAIN, hStream, P_3DA, A_3DA, describe_3d(&c, pCopy))
-COPY(cuMemcpy3DAsync_v2_ptsz, RS_PTSZ, hStream, P_3DA, A_3DA, describe_3d(&c, pCopy))
-COPY(cuMemcpy3DPeer, RS_PLAIN, NULL, P_3DP, (pCopy), describe_3d_peer(&c, pCopy))
-COPY(cuMemcpy3DPeer_ptds, RS_PTDS, NULL, P_3DP, (pCopy), describe_3d_peer(&c, pCopy))
-COPY(cuMemcpy3DPeerAsync, RS_PLAIN, hStream, P_3DPA, A_3DA, describe_3d_peer(&c, pCopy))
-COPY(cuMemcpy3DPeerAsync_ptsz, RS_PTSZ, hStream, P_3DPA, A_3DA, describe_3d_peer(&c, pCopy))
+	COPY(cuMemcpy3D_v2, RS_PLAIN, NULL, P_3D, (pCopy),
+	     rs_copy_describe(&c.call, c.access,
+			      pCopy)) COPY(cuMemcpy3D_v2_ptds, RS_PTDS, NULL, P_3D, (pCopy),
+					   rs_copy_describe(&c.call, c.access, pCopy))
+		COPY(cuMemcpy3DAsync_v2, RS_PLAIN, hStream, P_3DA, A_3DA,
+		     rs_copy_describe(&c.call, c.access, pCopy))
+			COPY(cuMemcpy3DAsync_v2_ptsz, RS_PTSZ, hStream, P_3DA, A_3DA,
+			     rs_copy_describe(&c.call, c.access, pCopy))
+				COPY(cuMemcpy3DPeer, RS_PLAIN, NULL, P_3DP, (pCopy),
+				     describe_peer(&c.call, c.access, pCopy))
+					COPY(cuMemcpy3DPeer_ptds, RS_PTDS, NULL, P_3DP, (pCopy),
+					     describe_peer(&c.call, c.access, pCopy))
+						COPY(cuMemcpy3DPeerAsync, RS_PLAIN, hStream, P_3DPA,
+						     A_3DA, describe_peer(&c.call, c.access, pCopy))
+							COPY(cuMemcpy3DPeerAsync_ptsz, RS_PTSZ,
+							     hStream, P_3DPA, A_3DA,
+							     describe_peer(&c.call, c.access,
+									   pCopy))
 
-/* --- batches ------------------------------------------------------------------------------------ */
+	/* --- batches ------------------------------------------------------------------------------------ */
 
-struct rs_access *rs_call_scratch(struct rs_tls *t, unsigned n)
+	struct rs_access *rs_call_scratch(struct rs_tls *t, unsigned n)
 {
 	struct rs_access *a;
 

@@ -3,7 +3,7 @@
  * Fills and stream memory operations (entry_points.def, groups C5 and C8): exact ranges.
  * Callers: the program, any thread. No locks here.
  */
-#include "shim/call.h"
+#include "shim/describe.h"
 
 struct fill {
 	struct rs_call call;
@@ -11,20 +11,20 @@ struct fill {
 };
 
 static void begin(struct fill *f, struct rs_tls *t, enum rs_ep ep, CUstream stream,
-		  enum rs_flavour flavour, uint64_t value)
+		  enum rs_flavour flavour)
 {
 	rs_call_begin(&f->call, t, ep, RS_CALL_FILL, stream, flavour, f->access);
-	rs_call_ident(&f->call, value);
 }
 
-static void describe(struct fill *f, uint64_t addr, uint64_t pitch, uint64_t width, uint64_t height)
+void rs_fill_describe(struct rs_call *c, struct rs_access *a, uint64_t value, uint64_t addr,
+		      uint64_t pitch, uint64_t width, uint64_t height)
 {
 	uint64_t bytes = width && height ? (height - 1) * pitch + width : 0;
 
-	rs_call_ident(&f->call, width);
-	rs_call_ident(&f->call, height);
-	rs_call_device(&f->call, f->access, addr, bytes, RS_WRITE, height == 1 || pitch == width,
-		       0);
+	rs_call_ident(c, value);
+	rs_call_ident(c, width);
+	rs_call_ident(c, height);
+	rs_call_device(c, a, addr, bytes, RS_WRITE, height == 1 || pitch == width, 0);
 }
 
 #define FILL(sym, flavour, stream, params, args, value, addr, pitch, width, height)                \
@@ -33,8 +33,8 @@ static void describe(struct fill *f, uint64_t addr, uint64_t pitch, uint64_t wid
 		struct fill f;                                                                     \
 		CUresult r;                                                                        \
 		RS_ENTER_CALL(t, sym, flavour, stream, args);                                      \
-		begin(&f, t, RS_EP_##sym, stream, flavour, value);                                 \
-		describe(&f, addr, pitch, width, height);                                          \
+		begin(&f, t, RS_EP_##sym, stream, flavour);                                        \
+		rs_fill_describe(&f.call, f.access, value, addr, pitch, width, height);            \
 		RS_CALL(t, &f.call, r, sym, args);                                                 \
 		RS_LEAVE(t, r);                                                                    \
 	}
@@ -99,22 +99,22 @@ WRITE_VALUE(cuStreamWriteValue64_v2, RS_PLAIN, cuuint64_t)
 WRITE_VALUE(cuStreamWriteValue64_v2_ptsz, RS_PTSZ, cuuint64_t)
 
 /* Waits only read; a wait's address is polled, not consumed. */
-static void describe_batch(struct fill *f, struct rs_tls *t, unsigned count,
-			   const CUstreamBatchMemOpParams *op)
+void rs_memops_describe(struct rs_call *c, struct rs_tls *t, unsigned count,
+			const CUstreamBatchMemOpParams *op)
 {
 	struct rs_access *a = NULL;
 
+	rs_call_ident(c, count);
 	if (count < 1u << 20)
 		RS_ENGINE(a = rs_call_scratch(t, count + 1));
-	f->call.access = a;
-	f->call.everything = !a;
+	c->access = a;
+	c->everything = !a;
 	for (unsigned i = 0; a && op && i < count; i++) {
 		uint64_t bytes = op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64   ? 8
 				 : op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? 4
 										      : 0;
 
-		rs_call_device(&f->call, a, bytes ? op[i].writeValue.address : 0, bytes, RS_WRITE,
-			       1, 0);
+		rs_call_device(c, a, bytes ? op[i].writeValue.address : 0, bytes, RS_WRITE, 1, 0);
 	}
 }
 
@@ -125,8 +125,8 @@ static void describe_batch(struct fill *f, struct rs_tls *t, unsigned count,
 		struct fill f;                                                                     \
 		CUresult r;                                                                        \
 		RS_ENTER_CALL(t, sym, flavour, stream, (stream, count, paramArray, flags));        \
-		begin(&f, t, RS_EP_##sym, stream, flavour, count);                                 \
-		describe_batch(&f, t, count, paramArray);                                          \
+		begin(&f, t, RS_EP_##sym, stream, flavour);                                        \
+		rs_memops_describe(&f.call, t, count, paramArray);                                 \
 		RS_CALL(t, &f.call, r, sym, (stream, count, paramArray, flags));                   \
 		RS_LEAVE(t, r);                                                                    \
 	}

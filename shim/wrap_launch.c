@@ -8,28 +8,16 @@
  * The scan is made at every launch, for the contents of the arguments change.
  * Callers: the program, any thread. No locks, except at a kernel's first launch.
  */
-#include "shim/call.h"
-#include "shim/kernels.h"
+#include "shim/describe.h"
 #include "shim/memo.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct launch {
-	CUfunction f;
-	unsigned grid[3], block[3], shared;
-	void **params, **extra;
-};
-
-struct bytes {
-	const uint8_t *data;
-	uint64_t n;
-};
-
 /* `extra`: pairs of a tag and a value, up to the end tag. */
-static struct bytes from_extra(void **extra)
+static struct rs_params from_extra(void **extra)
 {
-	struct bytes b = {NULL, 0};
+	struct rs_params b = {NULL, 0};
 	const size_t *size = NULL;
 
 	for (unsigned i = 0; i < 16 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
@@ -43,9 +31,9 @@ static struct bytes from_extra(void **extra)
 }
 
 /* Gathers kernelParams into the thread's scratch. */
-static struct bytes from_params(struct rs_tls *t, const struct rs_code *code, void **params)
+static struct rs_params from_params(struct rs_tls *t, const struct rs_code *code, void **params)
 {
-	struct bytes b = {NULL, 0};
+	struct rs_params b = {NULL, 0};
 
 	if (code->param_bytes > t->params_cap) {
 		uint8_t *more = realloc(t->params, code->param_bytes);
@@ -70,13 +58,12 @@ static struct bytes from_params(struct rs_tls *t, const struct rs_code *code, vo
 	return b;
 }
 
-/* The launch's parameter block. 0, or -ENOENT when it cannot be had. */
-static int parameters(struct rs_tls *t, const struct rs_kernel *k, const struct launch *l,
-		      struct bytes *ret)
+int rs_launch_params(struct rs_tls *t, const struct rs_kernel *k, const struct rs_launch *l,
+		     struct rs_params *ret)
 {
 	struct rs_code *code = k->code;
 
-	*ret = (struct bytes){NULL, 0};
+	*ret = (struct rs_params){NULL, 0};
 	if (l->extra) {
 		*ret = from_extra(l->extra);
 		return 0;
@@ -91,7 +78,7 @@ static int parameters(struct rs_tls *t, const struct rs_kernel *k, const struct 
 	return ret->data ? 0 : -ENOENT;
 }
 
-static uint64_t word_at(struct bytes b, uint64_t offset)
+static uint64_t word_at(struct rs_params b, uint64_t offset)
 {
 	uint64_t word;
 
@@ -154,7 +141,7 @@ static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_k
  * what it has evaluated, for equal code, grid and parameter bytes.
  */
 static const struct rs_ptx_extent *bounds(struct rs_tls *t, const struct rs_ptx_kernel *k,
-					  struct bytes b, const struct launch *l)
+					  struct rs_params b, const struct rs_launch *l)
 {
 	struct rs_ptx_launch launch = {{l->grid[0], l->grid[1], l->grid[2]},
 				       {l->block[0], l->block[1], l->block[2]},
@@ -181,7 +168,7 @@ static const struct rs_ptx_extent *bounds(struct rs_tls *t, const struct rs_ptx_
 }
 
 static void by_ptx(struct rs_call *c, struct rs_tls *t, struct rs_access *a,
-		   const struct rs_ptx_kernel *k, struct bytes b, const struct launch *l)
+		   const struct rs_ptx_kernel *k, struct rs_params b, const struct rs_launch *l)
 {
 	const struct rs_ptx_extent *e;
 
@@ -202,7 +189,7 @@ static void by_ptx(struct rs_call *c, struct rs_tls *t, struct rs_access *a,
 	}
 }
 
-static void by_scan(struct rs_call *c, struct rs_access *a, struct bytes b)
+static void by_scan(struct rs_call *c, struct rs_access *a, struct rs_params b)
 {
 	for (uint64_t at = 0; at + 8 <= b.n; at += 8) {
 		uint64_t word = word_at(b, at);
@@ -231,7 +218,7 @@ static void globals(struct rs_call *c, struct rs_access *a, const struct rs_ptx_
 						     .slot = UINT16_MAX};
 }
 
-static void identify(struct rs_call *c, const struct rs_code *code, const struct launch *l)
+static void identify(struct rs_call *c, const struct rs_code *code, const struct rs_launch *l)
 {
 	uint64_t h = code->hash;
 
@@ -242,14 +229,14 @@ static void identify(struct rs_call *c, const struct rs_code *code, const struct
 	c->name = code->name;
 }
 
-static void describe(struct rs_call *c, struct rs_tls *t, const struct launch *l)
+void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_launch *l)
 {
 	const struct rs_kernel *k = rs_kernels_find(l->f);
 	const struct rs_global *g = NULL;
 	const struct rs_ptx_kernel *ptx;
 	struct rs_access *a;
 	unsigned n, ng = 0;
-	struct bytes b;
+	struct rs_params b;
 
 	c->everything = 1;
 	if (rs_unlikely(!k)) {
@@ -257,7 +244,7 @@ static void describe(struct rs_call *c, struct rs_tls *t, const struct launch *l
 		return;
 	}
 	identify(c, k->code, l);
-	if (parameters(t, k, l, &b))
+	if (rs_launch_params(t, k, l, &b))
 		return;
 	ptx = k->code->ptx;
 	if (ptx && (ptx->reads_globals || ptx->writes_globals) && rs_kernels_globals(t, k, &g, &ng))
@@ -285,7 +272,7 @@ static void describe(struct rs_call *c, struct rs_tls *t, const struct launch *l
 		CUresult r;                                                                        \
 		RS_ENTER_CALL(t, sym, flavour, stream, args);                                      \
 		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL, stream, flavour, NULL);       \
-		describe(&call, t, &(struct launch)__VA_ARGS__);                                   \
+		rs_launch_describe(&call, t, &(struct rs_launch)__VA_ARGS__);                      \
 		RS_CALL(t, &call, r, sym, args);                                                   \
 		RS_LEAVE(t, r);                                                                    \
 	}
@@ -314,23 +301,24 @@ LAUNCH(cuLaunchCooperativeKernel, RS_PLAIN, hStream, P_K, A_K, L_K)
 LAUNCH(cuLaunchCooperativeKernel_ptsz, RS_PTSZ, hStream, P_K, A_K, L_K)
 
 /* Without a configuration the driver refuses the call; nothing runs then. */
-static struct launch from_config(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
+static struct rs_launch from_config(const CUlaunchConfig *c, CUfunction f, void **params,
+				    void **extra)
 {
 	if (!c)
-		return (struct launch){f, {0, 0, 0}, {0, 0, 0}, 0, params, extra};
-	return (struct launch){f,
-			       {c->gridDimX, c->gridDimY, c->gridDimZ},
-			       {c->blockDimX, c->blockDimY, c->blockDimZ},
-			       c->sharedMemBytes,
-			       params,
-			       extra};
+		return (struct rs_launch){f, {0, 0, 0}, {0, 0, 0}, 0, params, extra};
+	return (struct rs_launch){f,
+				  {c->gridDimX, c->gridDimY, c->gridDimZ},
+				  {c->blockDimX, c->blockDimY, c->blockDimZ},
+				  c->sharedMemBytes,
+				  params,
+				  extra};
 }
 
 #define LAUNCH_EX(sym, flavour)                                                                    \
 	RS_HOOK(sym,                                                                               \
 		(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra))   \
 	{                                                                                          \
-		struct launch l;                                                                   \
+		struct rs_launch l;                                                                \
 		struct rs_call call;                                                               \
 		CUresult r;                                                                        \
 		RS_ENTER_CALL(t, sym, flavour, config ? config->hStream : NULL,                    \
@@ -338,7 +326,7 @@ static struct launch from_config(const CUlaunchConfig *c, CUfunction f, void **p
 		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL,                               \
 			      config ? config->hStream : NULL, flavour, NULL);                     \
 		l = from_config(config, f, kernelParams, extra);                                   \
-		describe(&call, t, &l);                                                            \
+		rs_launch_describe(&call, t, &l);                                                  \
 		RS_CALL(t, &call, r, sym, (config, f, kernelParams, extra));                       \
 		RS_LEAVE(t, r);                                                                    \
 	}
