@@ -53,19 +53,42 @@ else:
 	ok(True, "no toolkit: what its driver exports was not compared # SKIP")
 
 typedefs = home / "include" / "cudaTypedefs.h"
+TYPES = r"""
+#define __CUDA_API_VERSION_INTERNAL 1
+#include <cuda.h>
+#include <cudaTypedefs.h>
+%s
+#define SAME(a, b) __builtin_types_compatible_p(a, b)
+#define EP(sym, group, action, since, flavour, params, args) \
+	_Static_assert(SAME(CUresult (*) params, __typeof__(&sym)), #sym " is not declared like that");
+#include "shim/entry_points.def"
+#undef EP
+%s
+"""
 if typedefs.exists():
 	profiler = typedefs.parent / "cudaProfilerTypedefs.h"
 	headers = typedefs.read_text() + (profiler.read_text() if profiler.exists() else "")
-	found = re.findall(r"\bPFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\b", headers)
-	versions = {}
-	for base, version, twin in found:
-		versions.setdefault((base, bool(twin)), set()).add(int(version))
-	wrong = []
-	for symbol, _, _, since, flavour, _, _ in rows:
-		base = re.sub(r"(_v\d)?(_ptsz|_ptds)?$", "", symbol)
-		if base.startswith("cuProfiler") and not profiler.exists():
-			continue
-		if int(since) not in versions.get((base, flavour != "PLAIN"), set()):
-			wrong.append((symbol, since))
-	same(wrong, [], "the versions are those of cudaTypedefs.h")
+	found = set(re.findall(r"\bPFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\b", headers))
+
+	def base(symbol):
+		return re.sub(r"(_v\d)?(_ptsz|_ptds)?$", "", symbol)
+
+	known = {(base(r[0]), r[3], r[4]): r[0] for r in rows}
+	same(len(known), len(rows), "name, version and flavour tell all rows apart")
+	asked = {(b, v, twin[1:].upper() or "PLAIN") for b, v, twin in found}
+	bases = {base(s) for s, _ in passive}
+	same(sorted(a for a in asked if a not in known and a[0] not in bases), [],
+	     "every type of cudaTypedefs.h is that of a row, by version and flavour, or passive")
+	same(sorted(k for k in known if k not in asked and not (k[0].startswith("cuProfiler") and not profiler.exists())), [],
+	     "and every row is one of its types")
+	pfn = [(f"PFN_{b}_v{v}{twin}", known.get((b, v, twin[1:].upper() or "PLAIN"))) for b, v, twin in sorted(found)]
+	checks = "\n".join(f'_Static_assert(SAME({t}, __typeof__(&{s})), "{t} is not the type of {s}");' for t, s in pfn if s)
+	include = f"#include <cudaProfiler.h>\n#include <{profiler.name}>" if profiler.exists() else \
+		"CUresult cuProfilerInitialize(const char *, const char *, unsigned), cuProfilerStart(void), cuProfilerStop(void);"
+	p = subprocess.run([os.environ.get("CC", "gcc"), "-std=gnu11", "-fsyntax-only", "-w", "-fmax-errors=20", f"-I{TOP}",
+	                    f"-I{typedefs.parent}", "-xc", "-"], input=TYPES % (include, checks), text=True,
+	                   stderr=subprocess.PIPE)
+	ok(p.returncode == 0 and len(checks) > 30000, "parameters are those of cuda.h, and each type fits the function it names", p.stderr)
+else:
+	ok(True, "no toolkit: the types of cudaTypedefs.h were not compared # SKIP")
 done()
