@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tracker/callstate.h"
+#include "tracker/digest.h"
 
 static enum rs_class first_class(const struct rs_window *w, const struct rs_alloc *a,
 				 const struct rs_region *region, const struct rs_access *x,
@@ -27,6 +28,16 @@ static enum rs_class first_class(const struct rs_window *w, const struct rs_allo
 	if (read)
 		return RS_CLASS_STATE;
 	return x->dense ? RS_CLASS_PRODUCT : RS_CLASS_MAYBE;
+}
+
+/* One claim in so many is digested at once, whoever may write it later: see RS_CHECK_SAMPLE. */
+static int is_sampled(const struct rs_callstate *c, const struct rs_alloc *a,
+		      const struct rs_ext *x)
+{
+	uint32_t n = c->e->config.sample;
+
+	return n && !rs_alloc_is_volatile(a) &&
+	       rs_digest_mix(c->number * RS_DIGEST_K + x->off) % n == 0;
 }
 
 /* Forward: R must see these bytes as they are now. */
@@ -52,7 +63,12 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 		claim->len = x->len;
 		claim->ver = x->ver;
 		claim->cls = (uint8_t)cls;
+		claim->q = c->q;
+		claim->tick = c->who.tick;
 		x->claimed = 1;
+		__atomic_store_n(&a->claimed, c->e->claim_epoch, __ATOMIC_RELAXED);
+		if (is_sampled(c, a, x))
+			claim->sample = rs_plan_digest(c->l, c->q, a, x->off, x->len);
 		/* the host may change these unseen: keep them now, there will be no write to see */
 		if (rs_alloc_is_volatile(a))
 			rs_keep_take(c->e, c->l, c->q, a, x, &c->who);
@@ -226,6 +242,25 @@ static uint32_t call_flags(const struct rs_call *call)
 	       (call->host_effect ? RS_F_HOST_EFFECT : 0u) | (call->capturing ? RS_F_CAPTURE : 0u);
 }
 
+/* Does everything that was written to these bytes come before this read? */
+static void check_writers(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r)
+{
+	const struct rs_extmap *m = &r->a->ext;
+	uint32_t i;
+
+	for (i = c->who.tick ? rs_extmap_at(m, r->off) : m->n;
+	     i < m->n && m->ext[i].off < r->off + r->len; i++) {
+		const struct rs_ext *x = &m->ext[i];
+		struct rs_writer who = {.name = x->by, .kind = RS_CALL_OTHER, .window = ""};
+
+		if (rs_order_known(c->e, x->q, x->tick, c->q))
+			continue;
+		who.how = RS_HOW_UNKNOWN;
+		who.step = c->e->step;
+		rs_race_note(w, r->a, x->off, x->len, &who);
+	}
+}
+
 /* Reads of one window, then what its writes need. */
 static void in_window(struct rs_callstate *c, struct rs_window *w)
 {
@@ -240,9 +275,12 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 	w->last_q = c->q + 1;
 	if (w->kind == RS_WINDOW_REPLAY && w->seg)
 		rs_pair_match(c, w);
-	for (i = 0; i < c->nranges; i++)
-		if (rs_access_of(c, &c->range[i])->dir & RS_READ)
-			visit(c, w, &c->range[i], 1);
+	for (i = 0; i < c->nranges; i++) {
+		if (!(rs_access_of(c, &c->range[i])->dir & RS_READ))
+			continue;
+		check_writers(c, w, &c->range[i]);
+		visit(c, w, &c->range[i], 1);
+	}
 	for (i = 0; i < c->nranges; i++) {
 		if (!(rs_access_of(c, &c->range[i])->dir & RS_WRITE))
 			continue;
@@ -285,15 +323,24 @@ static void in_windows(struct rs_callstate *c, struct rs_window *w)
 	in_window(c, w);
 }
 
+/* Must the call wait for work of the shim's own on the allocation? */
+static int must_wait(const struct rs_alloc *a, uint32_t q)
+{
+	uint32_t fence = __atomic_load_n(&a->fence, __ATOMIC_RELAXED);
+
+	return fence && fence - 1 != q &&
+	       !(__atomic_load_n(&a->fence_ordered, __ATOMIC_RELAXED) & RS_QBIT(q));
+}
+
 /* Work of the shim's own on these bytes comes first. */
 static void respect_fence(struct rs_callstate *c, struct rs_alloc *a)
 {
-	if (a->fence && a->fence - 1 != c->q &&
-	    (c->q >= 63 || !(a->fence_ordered & RS_QBIT(c->q)))) {
+	if (must_wait(a, c->q)) {
 		rs_oplist_order(c->l, RS_QBIT(a->fence - 1), c->q);
-		a->fence_ordered |= RS_QBIT(c->q);
+		if (c->q < 63)
+			__atomic_fetch_or(&a->fence_ordered, RS_QBIT(c->q), __ATOMIC_RELAXED);
 	}
-	a->touched |= RS_QBIT(c->q);
+	__atomic_fetch_or(&a->touched, RS_QBIT(c->q), __ATOMIC_RELAXED);
 }
 
 static void everything_of(struct rs_callstate *c, struct rs_alloc *a)
@@ -337,9 +384,14 @@ static void touch_model(struct rs_callstate *c)
 	/* versions only mean something to pending segments */
 	for (i = 0; e->pending && i < c->nranges; i++) {
 		const struct rs_range *r = &c->range[i];
+		const struct rs_access *x = rs_access_of(c, r);
 
-		if (rs_access_of(c, r)->dir & RS_WRITE)
-			rs_write_piecewise(e, c->l, c->q, r->a, r->off, r->len, &c->who);
+		if (!(x->dir & RS_WRITE))
+			continue;
+		e->stats.possible_bytes += r->len;
+		if (x->dense && x->how <= RS_HOW_DECLARED)
+			e->stats.proven_bytes += r->len;
+		rs_write_piecewise(e, c->l, c->q, r->a, r->off, r->len, &c->who);
 	}
 	if (c->call->everything)
 		everything(c);
@@ -374,6 +426,50 @@ int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_que
 	       fences == RS_QBIT(t->last_id);
 }
 
+/*
+ * A call of no window that writes to nothing claimed: all that is to be remembered is who touched the
+ * allocations, and that they changed. No lock, so that threads do not wait for each other. Mapped memory, a
+ * stream seen first and the like take the long way.
+ */
+static int follow_loosely(struct rs_engine *e, struct rs_thread *t, const struct rs_call *call)
+{
+	uint32_t epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED), q = t->last_id;
+	uint64_t base, bytes;
+	unsigned i;
+
+	if (t->top || __atomic_load_n(&e->process, __ATOMIC_RELAXED) || call->capturing ||
+	    call->everything || call->naccess > t->ranges_cap || !t->has_last ||
+	    t->last_q.ctx != call->q.ctx || t->last_q.stream != call->q.stream || q >= 63 ||
+	    t->generation != __atomic_load_n(&e->generation, __ATOMIC_RELAXED))
+		return 0;
+	for (i = 0; i < call->naccess; i++) {
+		struct rs_alloc *a = rs_addrmap_find(e->map, call->access[i].addr, &base, &bytes);
+
+		t->ranges[i].a = a;
+		if (!a)
+			continue;
+		if (rs_mapping_of(a) || must_wait(a, q) ||
+		    (call->access[i].dir & RS_WRITE &&
+		     __atomic_load_n(&a->claimed, __ATOMIC_RELAXED) == epoch))
+			return 0;
+	}
+	for (i = 0; i < call->naccess; i++) {
+		struct rs_alloc *a = t->ranges[i].a;
+
+		if (!a)
+			continue;
+		if (!(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q)))
+			__atomic_fetch_or(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
+		if (call->access[i].dir & RS_WRITE)
+			__atomic_store_n(&a->loose,
+					 __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1,
+					 __ATOMIC_RELAXED);
+	}
+	if (e->config.order && !call->q.stream)
+		__atomic_store_n(&e->legacy_unseen, 1, __ATOMIC_RELAXED);
+	return 1;
+}
+
 static void begin(struct rs_callstate *c, struct rs_thread *t)
 {
 	struct rs_call *call = c->call;
@@ -384,7 +480,8 @@ static void begin(struct rs_callstate *c, struct rs_thread *t)
 				    .how = call->naccess ? call->access[0].how : RS_HOW_UNKNOWN,
 				    .call = c->number,
 				    .step = c->e->step,
-				    .window = window_label(c->e, t)};
+				    .window = window_label(c->e, t),
+				    .q = c->q};
 	rs_locate(c, t);
 }
 
@@ -400,6 +497,8 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 			__atomic_fetch_add(&e->idle_unknown_writers, 1, __ATOMIC_RELAXED);
 		return;
 	}
+	if (follow_loosely(e, t, call))
+		return;
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	c.number = ++e->clock;
@@ -407,6 +506,8 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	e->stats.calls++;
 	e->stats.untracked += call->untracked;
 	begin(&c, t);
+	if (!call->capturing)
+		c.who.tick = rs_order_tick(e, c.q);
 	for (i = 0; !call->capturing && i < c.nranges; i++)
 		respect_fence(&c, c.range[i].a);
 	in_windows(&c, next_window(t->top));
@@ -425,6 +526,8 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 	struct rs_callstate c = {.e = e, .l = &list, .call = call, .number = call->private_[0]};
 	struct rs_window *w;
 
+	if (ok && call->synchronous)
+		rs_engine_synced_queue(e, t, call->q);
 	if (!ok || call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
 		return;
 	if (!t->top && !__atomic_load_n(&e->process, __ATOMIC_RELAXED))

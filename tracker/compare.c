@@ -69,6 +69,18 @@ static int64_t first_difference(const struct rs_check *c)
 	return -1;
 }
 
+static void count_changed(struct rs_engine *e, const struct rs_check *c)
+{
+	uint64_t changed = 0;
+	uint32_t i;
+
+	for (i = 0; i < c->a->n; i++)
+		changed += c->a->w[i] != c->b->w[i];
+	e->stats.compared_bytes += c->len;
+	changed *= RS_DIGEST_CHUNK;
+	e->stats.changed_bytes += changed < c->len ? changed : c->len;
+}
+
 static void worse(enum verdict *v, enum verdict with)
 {
 	if (with > *v)
@@ -136,6 +148,8 @@ static void judge_check(struct rs_engine *e, const struct rs_replay *r, struct o
 	int64_t at = first_difference(c);
 	uint64_t off = at > 0 ? c->off + (uint64_t)at * RS_DIGEST_CHUNK : c->off;
 
+	if (c->kind == RS_CHECK_ENTRY && at != -2 && c->a->n == c->b->n)
+		count_changed(e, c);
 	if (at == -1)
 		return;
 	switch ((enum rs_check_kind)c->kind) {
@@ -151,6 +165,16 @@ static void judge_check(struct rs_engine *e, const struct rs_replay *r, struct o
 		/* restored bytes that are not the kept ones: our own fault, never a match */
 		worse(&o->entry, V_UNKNOWN);
 		report(e, r, o, at == -2 ? RS_FINDING_INTERNAL : RS_FINDING_SNAPSHOT_LOST, c, off);
+		break;
+	case RS_CHECK_SAMPLE:
+		if (at == -2) /* a sample that failed says nothing */
+			break;
+		worse(&o->entry, V_DIFFERENT);
+		report(e, r, o, RS_FINDING_UNSEEN_WRITER, c, off);
+		break;
+	case RS_CHECK_RACE:
+		worse(&o->entry, V_UNKNOWN);
+		report(e, r, o, RS_FINDING_UNORDERED, c, c->off);
 		break;
 	case RS_CHECK_PRODUCT:
 		worse(&o->product, at == -2 || !c->exact ? V_UNKNOWN : V_DIFFERENT);

@@ -81,6 +81,7 @@ struct rs_engine *rs_engine_create(const struct rs_engine_config *config,
 	e->ops = ops;
 	e->records = records;
 	e->flight_end = &e->flight;
+	e->claim_epoch = 1;
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_mutex_init(&e->memory_lock, NULL);
 	return e;
@@ -116,7 +117,7 @@ struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc
 			       .kind = (uint8_t)kind,
 			       .birth = ++e->clock,
 			       .refs = 1};
-	rs_extmap_init(&a->ext, bytes, ++e->version);
+	rs_extmap_init(&a->ext, bytes, rs_version_next(e));
 	e->stats.live_allocs++;
 	e->stats.live_bytes += bytes;
 	return a;
@@ -299,6 +300,7 @@ static struct rs_qstate *new_queue(struct rs_engine *e)
 
 	for (i = 0; i < e->queues.n; i++)
 		if (e->queues.v[i].idle) {
+			rs_order_reuse(e, i);
 			memset(&e->queues.v[i], 0, sizeof(e->queues.v[i]));
 			return &e->queues.v[i];
 		}
@@ -483,6 +485,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	while (e->pending)
 		rs_segment_retire(e, e->pending);
 	rs_alias_fini(e);
+	rs_order_fini(e);
 	while ((a = rs_addrmap_next(e->map, 0, &base, &bytes)))
 		remove_alloc(e, a);
 	pthread_mutex_unlock(&e->lock);

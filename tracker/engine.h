@@ -33,6 +33,7 @@ struct rs_engine_config {
 	enum rs_mode mode;
 	uint64_t snapshot_max; /* bytes of preserved memory, 0: no limit but the device's */
 	uint8_t verify;	       /* compare products and restores by digest */
+	uint8_t order;	       /* the caller tells what orders its streams */
 	uint32_t
 		sample; /* digest one in so many claims, to notice writers that nobody saw; 0: none */
 };
@@ -133,8 +134,8 @@ void rs_engine_multicast_unbind(struct rs_engine *e, uint64_t multicast, uint64_
 
 /*
  * What orders the program's streams: from these the engine knows whether a reader comes after a writer
- * (RS031). All are told after the real call succeeded. What is not told counts as ordered: a missing
- * call hides a race, it never invents one.
+ * (RS031). All are told after the real call succeeded. With config.order they must be complete: an event that is
+ * waited for without having been recorded counts as one after everything, but an order that is never told is a race.
  * event: any identity that is recorded and waited for: a CUevent, or the address of a stream memory operation.
  */
 void rs_engine_queue_create(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
@@ -256,8 +257,11 @@ struct rs_engine_stats {
 	uint64_t live_allocs, live_bytes;
 	uint64_t snapshots, snapshot_bytes, snapshot_bytes_peak, restored_bytes;
 	uint64_t digests, digest_bytes;
-	/* of writes in windows or while forwards are pending: possibly written, certainly written, seen to differ */
-	uint64_t possible_bytes, proven_bytes, changed_bytes, sampled_bytes;
+	/*
+	 * Precision. Of followed writes: bytes possibly and certainly written. Of state that was possibly overwritten
+	 * before a replay: bytes compared, bytes in chunks that differed. Bytes sampled for writers that nobody saw.
+	 */
+	uint64_t possible_bytes, proven_bytes, compared_bytes, changed_bytes, sampled_bytes;
 	uint64_t internal_errors;
 };
 void rs_engine_stats(struct rs_engine *e, struct rs_engine_stats *ret);

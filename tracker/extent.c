@@ -97,9 +97,8 @@ int rs_extmap_set(struct rs_extmap *m, uint64_t off, uint64_t len, uint64_t ver,
 		return err;
 	first = rs_extmap_at(m, off);
 	last = rs_extmap_at(m, off + len - 1);
-	m->ext[first].len = len;
-	m->ext[first].ver = ver;
-	m->ext[first].claimed = (uint8_t)claimed;
+	m->ext[first] =
+		(struct rs_ext){.off = off, .len = len, .ver = ver, .claimed = (uint8_t)claimed};
 	memmove(&m->ext[first + 1], &m->ext[last + 1], (m->n - last - 1) * sizeof(m->ext[0]));
 	m->n -= last - first;
 	return 0;

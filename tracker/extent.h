@@ -15,6 +15,9 @@
 struct rs_ext {
 	uint64_t off, len, ver;
 	uint8_t claimed; /* a pending segment may need this version (a hint: it can be stale) */
+	uint32_t q;	 /* who wrote it, for order.c: queue, tick (0: unknown), name */
+	uint64_t tick;
+	const char *by;
 };
 
 struct rs_extmap {
@@ -29,7 +32,7 @@ void rs_extmap_fini(struct rs_extmap *m);
 uint32_t rs_extmap_at(const struct rs_extmap *m, uint64_t off);
 /* Make off and off + len boundaries. -ENOMEM: nothing changed. */
 int rs_extmap_split(struct rs_extmap *m, uint64_t off, uint64_t len);
-/* Give [off, off + len) one version, merging what lies inside into one extent. -ENOMEM. */
+/* Give [off, off + len) one version, merging what lies inside into one extent, of an unknown writer. -ENOMEM. */
 int rs_extmap_set(struct rs_extmap *m, uint64_t off, uint64_t len, uint64_t ver, int claimed);
 
 #endif

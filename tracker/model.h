@@ -64,12 +64,20 @@ struct rs_block {
 	struct rs_block *next;
 };
 
+/* Per queue, how many of its calls are known to come first; see order.c. */
+#define RS_CLOCKS 63u
+struct rs_clock {
+	uint64_t t[RS_CLOCKS];
+};
+
 /* A stream as a point of order. Its id is given out again only when all its work has ended (engine.c). */
 struct rs_qstate {
 	struct rs_queue q;
 	uint64_t final_event; /* recorded when the stream was destroyed, 0: alive */
 	uint8_t dead;
-	uint8_t idle; /* dead, and all its work has ended: the id may be given out again */
+	uint8_t idle;	      /* dead, and all its work has ended: the id may be given out again */
+	uint8_t free_running; /* created as not ordered with the legacy stream */
+	struct rs_clock *clock;
 };
 #define RS_QBIT(id) (1ull << ((id) < 63 ? (id) : 63))
 
@@ -80,6 +88,8 @@ struct rs_writer {
 	uint64_t call;	  /* n-th call of the process */
 	uint64_t step;
 	const char *window; /* interned label, or "" */
+	uint32_t q; /* where it was enqueued, and its tick there; 0: order is not followed */
+	uint64_t tick;
 };
 
 enum rs_keep_state { RS_KEEP_PLANNED, RS_KEEP_READY, RS_KEEP_FAILED };
@@ -128,10 +138,12 @@ struct rs_alloc {
 	struct rs_extmap ext;
 	struct rs_keep *keeps;
 	RS_VEC(struct rs_region) regions; /* sorted, disjoint */
-	uint64_t touched;		  /* queues with accesses since the last reordering */
-	uint64_t fence_ordered;		  /* queues already ordered after the fence */
-	uint64_t restored; /* a version number: when the shim last put other bytes into it */
-	uint32_t fence;	   /* id + 1 of the queue of the shim's own last operation on live bytes */
+	uint32_t claimed; /* atomic: engine.claim_epoch when a segment claimed some of it last */
+	uint64_t loose;	  /* atomic: its last write that was followed without the lock; a version */
+	uint64_t touched; /* atomic: queues with accesses since the last reordering */
+	uint64_t fence_ordered; /* queues already ordered after the fence */
+	uint64_t restored;	/* a version number: when the shim last put other bytes into it */
+	uint32_t fence; /* id + 1 of the queue of the shim's own last operation on live bytes */
 	struct rs_alloc *next; /* of the free list */
 };
 
@@ -184,6 +196,9 @@ struct rs_span {
 struct rs_claim {
 	uint64_t off, len, ver;
 	uint8_t cls;
+	uint32_t q; /* of the first reader, and its tick there */
+	uint64_t tick;
+	struct rs_words *sample; /* their digest at that moment, of some claims */
 };
 
 /* One allocation in one window. */
@@ -225,6 +240,13 @@ enum rs_flag {
 	RS_F_OTHER_DRAWS = 2048, /* draws that the forward did not make */
 };
 
+/* An access without order to another one: the first that was noticed. */
+struct rs_race {
+	struct rs_alloc *alloc; /* NULL: none */
+	uint64_t off, len;
+	struct rs_writer writer;
+};
+
 /* One draw of a library's generator by a forward; see generator.c. */
 struct rs_drawn;
 struct rs_draw {
@@ -240,6 +262,7 @@ struct rs_segment {
 	const char *label; /* "forward:<name>#<n>", interned */
 	uint32_t flags;	   /* enum rs_flag, of the forward */
 	uint8_t open, retired;
+	struct rs_race race;
 	uint32_t refs; /* the pending list, windows, records in flight */
 	uint32_t replays;
 	struct rs_touch *touches;
@@ -254,7 +277,9 @@ enum rs_check_kind {
 	RS_CHECK_PRODUCT,
 	RS_CHECK_AFTER,
 	RS_CHECK_AMBIGUOUS,
-	RS_CHECK_RESTORE
+	RS_CHECK_RESTORE,
+	RS_CHECK_SAMPLE, /* of bytes that nobody was seen to write */
+	RS_CHECK_RACE	 /* no digests: there was no order */
 };
 
 /* Two digests that should be equal, once the device has made them; NULL: cannot be told. */
@@ -373,6 +398,7 @@ struct rs_engine {
 	uint64_t generation;	   /* queues destroyed so far: cached ids of older ones are void */
 	uint64_t fence_queues;	   /* queues that hold a fence of some allocation */
 	uint64_t interested;	   /* atomic: pending segments and process-wide windows */
+	uint32_t claim_epoch;	   /* atomic, odd: changes when no segment is pending any more */
 	uint64_t idle_unknown_writers; /* atomic; the rest of them is in stats */
 	uint64_t digest_queues;	       /* queues with digests that no record has waited for yet */
 	struct rs_window *replays;     /* open ones, of all threads */
@@ -385,6 +411,12 @@ struct rs_engine {
 	struct rs_handle *handles;   /* of backings */
 	struct rs_addrmap *reserved; /* NULL: nothing was ever reserved */
 	uint8_t peers;		     /* kernels reach other contexts' memory */
+	/* order.c */
+	struct rs_clock host;		  /* what the host has waited for */
+	struct rs_clock everything_known; /* every call so far */
+	struct rs_event *events;
+	uint32_t
+		legacy_unseen; /* atomic: there were calls on a legacy stream that nobody described */
 
 	pthread_mutex_t memory_lock; /* blocks and words; a leaf */
 	struct rs_block *free_blocks;
@@ -392,6 +424,15 @@ struct rs_engine {
 	struct rs_words *lost_words;
 	uint64_t block_bytes; /* allocated from the driver */
 };
+
+/* Under engine.lock, but follow_loosely (access.c) looks without it. */
+static inline uint64_t rs_version_next(struct rs_engine *e)
+{
+	uint64_t v = e->version + 1;
+
+	__atomic_store_n(&e->version, v, __ATOMIC_RELAXED);
+	return v;
+}
 
 /* engine.c */
 struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc_kind kind);
@@ -416,6 +457,14 @@ void rs_memory_fini(struct rs_engine *e);
 uint64_t rs_alloc_addr(const struct rs_alloc *a, uint64_t off, uint64_t len);
 void rs_alias_fini(struct rs_engine *e);
 
+/* order.c */
+uint64_t rs_order_tick(struct rs_engine *e, uint32_t q); /* a call on q; 0: not followed */
+/* Does call `tick` of queue `from` come before what is enqueued on q now, as far as is known? */
+int rs_order_known(const struct rs_engine *e, uint32_t from, uint64_t tick, uint32_t q);
+void rs_order_forget(struct rs_engine *e); /* all that was enqueued so far counts as ordered */
+void rs_order_reuse(struct rs_engine *e, uint32_t q);
+void rs_order_fini(struct rs_engine *e);
+
 /* oplist.c */
 void rs_oplist_init(struct rs_oplist *l);
 struct rs_op *rs_oplist_add(struct rs_oplist *l, enum rs_op_kind kind, uint32_t to);
@@ -438,6 +487,8 @@ struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t 
 void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a);
 void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
 			uint64_t off, uint64_t len, const struct rs_writer *writer);
+void rs_race_note(struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
+		  const struct rs_writer *writer);
 void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q);
 void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,

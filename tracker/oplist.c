@@ -181,7 +181,7 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 		if (op->window && op->window->rec)
 			op->window->rec->flags |= RS_F_LOST;
 		if (!a->dead)
-			rs_extmap_set(&a->ext, op->off, op->len, ++e->version, 0);
+			rs_extmap_set(&a->ext, op->off, op->len, rs_version_next(e), 0);
 	} else if (!op->failed && op->kind == RS_OP_RESTORE) {
 		e->stats.restored_bytes += op->len;
 	} else if (!op->failed && op->kind == RS_OP_KEEP && op->keep->block) {

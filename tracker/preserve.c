@@ -153,10 +153,47 @@ void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a)
 	}
 }
 
+static int has_check(const struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
+		     uint64_t off)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->checks.n; i++)
+		if (r->checks.v[i].kind == kind && r->checks.v[i].alloc == a &&
+		    r->checks.v[i].off == off)
+			return 1;
+	return 0;
+}
+
+/* Has everybody who claims these bytes read them before the writer comes? */
+static void check_readers(struct rs_engine *e, struct rs_alloc *a, const struct rs_ext *x,
+			  const struct rs_writer *writer)
+{
+	struct rs_segment *s;
+	uint32_t i;
+
+	for (s = e->pending; s; s = s->next) {
+		struct rs_touch *t = s->race.alloc ? NULL : rs_touch_find(s->touches, a->serial);
+
+		for (i = 0; t && i < t->claims.n; i++) {
+			const struct rs_claim *c = &t->claims.v[i];
+
+			if (c->ver != x->ver || c->off >= x->off + x->len ||
+			    x->off >= c->off + c->len ||
+			    rs_order_known(e, c->q, c->tick, writer->q))
+				continue;
+			s->race = (struct rs_race){a, x->off, x->len, *writer};
+			a->refs++;
+			break;
+		}
+	}
+}
+
 /* [off, off + len) is about to be overwritten on queue q: keep what is needed, bump the version. */
 void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
 			uint64_t off, uint64_t len, const struct rs_writer *writer)
 {
+	struct rs_ext *x;
 	uint32_t i;
 
 	if (rs_extmap_split(&a->ext, off, len)) {
@@ -166,25 +203,52 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		len = a->size;
 	}
 	for (i = rs_extmap_at(&a->ext, off); i < a->ext.n && a->ext.ext[i].off < off + len; i++) {
-		struct rs_ext *x = &a->ext.ext[i];
-
+		x = &a->ext.ext[i];
 		if (!x->claimed)
 			continue;
-		if (rs_claimed(e, a, x->off, x->len, x->ver))
-			rs_keep_take(e, l, q, a, x, writer);
-		else
+		if (!rs_claimed(e, a, x->off, x->len, x->ver)) {
 			x->claimed = 0;
+			continue;
+		}
+		if (writer->tick)
+			check_readers(e, a, x, writer);
+		rs_keep_take(e, l, q, a, x, writer);
 	}
-	rs_extmap_set(&a->ext, off, len, ++e->version, 0);
+	if (rs_extmap_set(&a->ext, off, len, rs_version_next(e), 0) || !writer->tick)
+		return;
+	x = &a->ext.ext[rs_extmap_at(&a->ext, off)];
+	x->q = writer->q;
+	x->tick = writer->tick;
+	x->by = writer->name;
+}
+
+/* A window's access had no order to another one. */
+void rs_race_note(struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
+		  const struct rs_writer *writer)
+{
+	struct rs_check *c;
+
+	if (w->kind == RS_WINDOW_FORWARD) {
+		if (!w->seg->race.alloc) {
+			w->seg->race = (struct rs_race){a, off, len, *writer};
+			a->refs++;
+		}
+		return;
+	}
+	if (has_check(w->rec, RS_CHECK_RACE, a, off))
+		return;
+	c = rs_check_add(w->rec, RS_CHECK_RACE, a, off, len, NULL, NULL);
+	if (c)
+		c->writer = *writer;
 }
 
 /* The shim itself has written live bytes on q, or reads them after the program's calls there. */
 void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q)
 {
 	__atomic_fetch_or(&e->fence_queues, RS_QBIT(q), __ATOMIC_RELAXED);
-	a->fence = q + 1;
-	a->fence_ordered = 0;
-	a->touched = RS_QBIT(q);
+	__atomic_store_n(&a->fence_ordered, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&a->fence, q + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
 }
 
 static int already_held(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
@@ -233,18 +297,6 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		w->rec->ranges++;
 		w->rec->bytes += piece.len;
 	}
-}
-
-static int has_check(const struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
-		     uint64_t off)
-{
-	uint32_t i;
-
-	for (i = 0; i < r->checks.n; i++)
-		if (r->checks.v[i].kind == kind && r->checks.v[i].alloc == a &&
-		    r->checks.v[i].off == off)
-			return 1;
-	return 0;
 }
 
 static void missing(struct rs_replay *r, struct rs_alloc *a, uint64_t off, uint64_t len,
@@ -326,7 +378,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	op->guard = p2;
 	p2->pins++;
 	op->window = w;
-	a->restored = ++e->version;
+	a->restored = rs_version_next(e);
 	rs_fence(e, a, q);
 	if (k->digest && off == k->off && len == k->len) {
 		struct rs_check *c = rs_check_add(w->rec, RS_CHECK_RESTORE, a, off, len, k->digest,
@@ -340,6 +392,22 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	}
 }
 
+/* Nobody was seen to write these bytes since the forward read them: is that true? */
+static void compare_sample(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
+			   struct rs_window *w, struct rs_alloc *a, const struct rs_claim *claim,
+			   const struct rs_writer *reader)
+{
+	struct rs_check *c;
+
+	if (has_check(w->rec, RS_CHECK_SAMPLE, a, claim->off))
+		return;
+	c = rs_check_add(w->rec, RS_CHECK_SAMPLE, a, claim->off, claim->len, claim->sample,
+			 rs_plan_digest(l, q, a, claim->off, claim->len));
+	if (c)
+		c->writer = *reader;
+	e->stats.sampled_bytes += claim->len;
+}
+
 /* One claim against the live bytes [off, end). */
 static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
 			struct rs_alloc *a, const struct rs_claim *c, uint64_t off, uint64_t end,
@@ -351,6 +419,8 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		struct rs_keep *k;
 
 		if (piece.ver == c->ver && !rs_alloc_is_volatile(a)) {
+			if (c->sample && off == c->off && until - off == c->len)
+				compare_sample(e, l, q, w, a, c, reader);
 			off = until;
 			continue;
 		}
@@ -383,7 +453,8 @@ static int unchanged_since(const struct rs_segment *s, const struct rs_alloc *a,
 {
 	uint32_t i, j;
 
-	if (rs_alloc_is_volatile(a) || a->restored > s->since)
+	if (rs_alloc_is_volatile(a) || a->restored > s->since ||
+	    __atomic_load_n(&a->loose, __ATOMIC_RELAXED) > s->since)
 		return 0;
 	for (i = rs_extmap_at(&a->ext, off); i < a->ext.n && a->ext.ext[i].off < off + len; i++) {
 		const struct rs_ext *x = &a->ext.ext[i];
@@ -482,7 +553,7 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	k->pins++;
 	op->window = w;
 	rs_extmap_set(&a->ext, k->off, k->len, k->ver, 1);
-	a->restored = ++e->version;
+	a->restored = rs_version_next(e);
 	rs_fence(e, a, q);
 }
 

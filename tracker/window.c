@@ -107,11 +107,14 @@ struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, stru
 static void free_touches(struct rs_engine *e, struct rs_touch **table)
 {
 	struct rs_touch *t, *tmp;
+	uint32_t i;
 
 	HASH_ITER (hh, *table, t, tmp) {
 		HASH_DEL(*table, t);
 		rs_keeps_collect(e, t->alloc);
 		rs_alloc_unref(e, t->alloc);
+		for (i = 0; i < t->claims.n; i++)
+			rs_words_put(e, t->claims.v[i].sample);
 		free(t->spans.v);
 		free(t->claims.v);
 		free(t);
@@ -127,11 +130,16 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 		s->prev->next = s->next;
 	else
 		e->pending = s->next;
+	if (!e->pending)
+		__atomic_store_n(&e->claim_epoch, e->claim_epoch + 2, __ATOMIC_RELAXED);
 	if (s->next)
 		s->next->prev = s->prev;
 	s->next = s->prev = NULL;
 	free_touches(e, &s->touches);
 	rs_draws_free(e, s);
+	if (s->race.alloc)
+		rs_alloc_unref(e, s->race.alloc);
+	s->race.alloc = NULL;
 	rs_segment_unref(e, s);
 }
 
@@ -203,7 +211,9 @@ static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct
 	s->name = name;
 	s->invocation = m->number >= 0 ? (uint64_t)m->number : next_invocation(e, name);
 	s->step = e->step;
-	s->since = e->version;
+	if (!e->pending) /* what nobody followed until now is taken as ordered */
+		rs_order_forget(e);
+	s->since = rs_version_next(e);
 	old = find_pending(e, name, (int64_t)s->invocation);
 	if (old && !old->open)
 		rs_segment_retire(e,
@@ -350,6 +360,9 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		if (r->skipped)
 			r->flags |= RS_F_STRUCTURE;
 		r->flags |= w->seg->flags;
+		if (w->seg->race.alloc)
+			rs_race_note(w, w->seg->race.alloc, w->seg->race.off, w->seg->race.len,
+				     &w->seg->race.writer);
 		rs_segment_unref(e, w->seg);
 		w->seg = NULL;
 	}

@@ -110,16 +110,22 @@ static void check_bytes(void *arg)
 
 static uint64_t record(unsigned q)
 {
+	struct rs_queue queue = {.ctx = 1, .stream = q};
 	uint64_t ev;
 
-	fake_event_record(NULL, (struct rs_queue){.ctx = 1, .stream = q}, &ev);
+	fake_event_record(NULL, queue, &ev);
+	rs_engine_event_record(eng, thr, queue, ev);
 	return ev;
 }
 
 static void wait_for(unsigned q, uint64_t ev)
 {
-	if (ev)
-		fake_event_wait(NULL, (struct rs_queue){.ctx = 1, .stream = q}, ev);
+	struct rs_queue queue = {.ctx = 1, .stream = q};
+
+	if (!ev)
+		return;
+	fake_event_wait(NULL, queue, ev);
+	rs_engine_event_wait(eng, thr, queue, ev);
 }
 
 /* The program's own order: RAW, WAR and WAW by event, nothing more. */
@@ -163,7 +169,7 @@ static struct rs_access access_of(const uint8_t *at, uint64_t len, int dir, unsi
 static void launch(uint64_t ident, struct buf *d, uint64_t off, uint64_t len, struct buf *s,
 		   uint64_t soff, uint64_t slen, struct buf *s2, int add)
 {
-	unsigned q = (unsigned)rnd(4), n = 0;
+	unsigned q = 1 + (unsigned)rnd(4), n = 0;
 	struct rs_access x[3];
 	struct rs_call call = {.name = "kernel",
 			       .ident = ident,
@@ -209,7 +215,7 @@ static void launch(uint64_t ident, struct buf *d, uint64_t off, uint64_t len, st
 /* The program looks at a buffer: the device must show what the model says. */
 static void look(struct buf *b)
 {
-	unsigned q = (unsigned)rnd(4);
+	unsigned q = 1 + (unsigned)rnd(4);
 	uint8_t *at = place(b);
 	struct rs_access x = access_of(at, b->bytes, RS_READ, 0);
 	struct rs_call call = {.name = "look",
@@ -479,7 +485,9 @@ static void free_buffer(struct buf *b)
 static void setup(int mapped)
 {
 	const struct rs_engine_config config = {.mode = audit ? RS_MODE_AUDIT : RS_MODE_PRESERVE,
-						.verify = 1};
+						.verify = 1,
+						.order = 1,
+						.sample = 3};
 
 	eng = rs_engine_create(&config, &fake_ops, NULL);
 	thr = rs_thread_create(eng);
