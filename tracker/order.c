@@ -43,8 +43,8 @@ static struct rs_clock *clock_of(struct rs_engine *e, uint32_t q)
 		return NULL;
 	if (!s->clock) {
 		s->clock = calloc(1, sizeof(*s->clock));
-		if (s->clock) /* it starts after all that has been enqueued: no race with the past */
-			join(s->clock, &e->everything_known);
+		if (s->clock) /* ticks go on where another stream of that id ended */
+			s->clock->t[q] = e->everything_known.t[q];
 	}
 	return s->clock;
 }

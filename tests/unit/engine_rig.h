@@ -31,7 +31,7 @@ static uint32_t *words(unsigned n)
 	return p;
 }
 
-static void drop(uint32_t *p)
+static inline void drop(uint32_t *p)
 {
 	rs_engine_free(eng, thr, RIG_Q(0), (uint64_t)p);
 	fake_drain();
