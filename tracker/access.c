@@ -345,35 +345,34 @@ static void respect_fence(struct rs_callstate *c, struct rs_alloc *a)
 
 static void everything_of(struct rs_callstate *c, struct rs_alloc *a)
 {
-	/* mapped memory is met once for each mapping */
-	if (a->met == c->number || (a->ctx && a->ctx != c->call->q.ctx && !c->e->peers))
+	if (a->dead || a->met == c->number || (a->ctx && a->ctx != c->call->q.ctx && !c->e->peers))
 		return;
 	a->met = c->number;
-	respect_fence(c, a);
-	if (c->e->pending)
-		rs_write_piecewise(c->e, c->l, c->q, a, 0, a->size, &c->who);
+	rs_write_piecewise(c->e, c->l, c->q, a, 0, a->size, &c->who);
 }
 
-/* A call that may write anything: every byte that it can reach gets a new version. */
+/*
+ * A call that may write anything. What somebody needs gets a new version now; of all other memory it is enough
+ * to know that it may have changed, and that this queue may have touched it.
+ */
 static void everything(struct rs_callstate *c)
 {
-	uint64_t base = 0, bytes;
+	struct rs_engine *e = c->e;
+	struct rs_touch *t, *tmp;
+	struct rs_segment *s;
+	struct rs_window *w;
 	uint32_t i;
-	void *v;
 
-	c->e->stats.unknown_writers++;
-	for (v = rs_addrmap_next(c->e->map, 0, &base, &bytes); v;
-	     v = rs_addrmap_next(c->e->map, base + 1, &base, &bytes)) {
-		struct rs_mapping *m = rs_mapping_of(v);
-
-		if (!m) {
-			everything_of(c, v);
-			continue;
-		}
-		everything_of(c, m->alloc);
-		for (i = 0; i < m->alloc->binds.n; i++)
-			everything_of(c, m->alloc->binds.v[i].alloc);
-	}
+	e->stats.unknown_writers++;
+	rs_oplist_order(c->l, __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED), c->q);
+	e->touched_all |= RS_QBIT(c->q);
+	e->loose_all = rs_version_next(e);
+	for (s = e->pending; s; s = s->next)
+		HASH_ITER (hh, s->touches, t, tmp)
+			everything_of(c, t->alloc);
+	for (w = e->replays; w; w = w->next_replay)
+		for (i = 0; i < w->holds.n; i++)
+			everything_of(c, w->holds.v[i].alloc);
 }
 
 static void touch_model(struct rs_callstate *c)

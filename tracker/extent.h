@@ -18,6 +18,8 @@ struct rs_ext {
 	uint32_t q;	 /* who wrote it, for order.c: queue, tick (0: unknown), name */
 	uint64_t tick;
 	const char *by;
+	uint64_t
+		placed; /* a version number: when the shim put these bytes there, 0: the program did */
 };
 
 struct rs_extmap {

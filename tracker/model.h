@@ -142,7 +142,6 @@ struct rs_alloc {
 	uint64_t loose;	  /* atomic: its last write that was followed without the lock; a version */
 	uint64_t touched; /* atomic: queues with accesses since the last reordering */
 	uint64_t fence_ordered; /* queues already ordered after the fence */
-	uint64_t restored;	/* a version number: when the shim last put other bytes into it */
 	uint32_t fence; /* id + 1 of the queue of the shim's own last operation on live bytes */
 	struct rs_alloc *next; /* of the free list */
 };
@@ -397,6 +396,8 @@ struct rs_engine {
 	struct rs_window *process; /* start/end windows */
 	uint64_t generation;	   /* queues destroyed so far: cached ids of older ones are void */
 	uint64_t fence_queues;	   /* queues that hold a fence of some allocation */
+	uint64_t touched_all;	   /* queues whose calls may have touched anything */
+	uint64_t loose_all;	   /* the last write that may have gone anywhere; a version */
 	uint64_t interested;	   /* atomic: pending segments and process-wide windows */
 	uint32_t claim_epoch;	   /* atomic, odd: changes when no segment is pending any more */
 	uint64_t idle_unknown_writers; /* atomic; the rest of them is in stats */

@@ -251,6 +251,22 @@ void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q)
 	__atomic_store_n(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
 }
 
+/* Queues that may have touched the allocation since the shim's last operation on it. */
+static uint64_t touched(const struct rs_engine *e, const struct rs_alloc *a)
+{
+	return __atomic_load_n(&a->touched, __ATOMIC_RELAXED) | e->touched_all;
+}
+
+/* The shim puts bytes of an older version there. */
+static int place(struct rs_engine *e, struct rs_alloc *a, uint64_t off, uint64_t len, uint64_t ver)
+{
+	int err = rs_extmap_set(&a->ext, off, len, ver, 1);
+
+	if (!err)
+		a->ext.ext[rs_extmap_at(&a->ext, off)].placed = rs_version_next(e);
+	return err;
+}
+
 static int already_held(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
 {
 	uint32_t i;
@@ -360,13 +376,13 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	struct rs_op *op;
 	struct rs_keep *p2;
 
-	rs_oplist_order(l, a->touched, q);
+	rs_oplist_order(l, touched(e, a), q);
 	k->pins++; /* holding P2 may collect keeps */
 	rs_window_hold_range(e, l, q, w, a, off, len, RS_HOLD_RESTORE, reader);
 	k->pins--;
 	p2 = rs_keep_find(a, off, a->ext.ext[rs_extmap_at(&a->ext, off)].ver);
 	op = p2 ? rs_oplist_add(l, RS_OP_RESTORE, q) : NULL;
-	if (!op || rs_extmap_set(&a->ext, off, len, k->ver, 1)) {
+	if (!op || place(e, a, off, len, k->ver)) {
 		w->rec->flags |= RS_F_LOST;
 		if (op)
 			l->n--;
@@ -378,7 +394,6 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	op->guard = p2;
 	p2->pins++;
 	op->window = w;
-	a->restored = rs_version_next(e);
 	rs_fence(e, a, q);
 	if (k->digest && off == k->off && len == k->len) {
 		struct rs_check *c = rs_check_add(w->rec, RS_CHECK_RESTORE, a, off, len, k->digest,
@@ -446,24 +461,26 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 
 /*
  * Bytes that the forward did not read, and that nobody has written since it began: it would have read the same.
- * Versions tell, as long as the shim has not put older ones back in the meantime.
+ * Versions tell, where the shim has not put older ones back in the meantime.
  */
-static int unchanged_since(const struct rs_segment *s, const struct rs_alloc *a,
-			   const struct rs_touch *t, uint64_t off, uint64_t len)
+static int unchanged_since(const struct rs_engine *e, const struct rs_segment *s,
+			   const struct rs_alloc *a, const struct rs_touch *t, uint64_t off,
+			   uint64_t len)
 {
 	uint32_t i, j;
 
-	if (rs_alloc_is_volatile(a) || a->restored > s->since ||
+	if (rs_alloc_is_volatile(a) || e->loose_all > s->since ||
 	    __atomic_load_n(&a->loose, __ATOMIC_RELAXED) > s->since)
 		return 0;
 	for (i = rs_extmap_at(&a->ext, off); i < a->ext.n && a->ext.ext[i].off < off + len; i++) {
 		const struct rs_ext *x = &a->ext.ext[i];
+		int same = x->ver <= s->since && x->placed <= s->since;
 
-		for (j = 0; t && x->ver > s->since && j < t->claims.n; j++)
+		for (j = 0; t && !same && j < t->claims.n; j++)
 			if (t->claims.v[j].off <= x->off &&
 			    x->off + x->len <= t->claims.v[j].off + t->claims.v[j].len)
 				break; /* read after all, and judged as that */
-		if (x->ver > s->since && (!t || j == t->claims.n))
+		if (!same && (!t || j == t->claims.n))
 			return 0;
 	}
 	return 1;
@@ -499,7 +516,7 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			continue; /* F never read it */
 		enter_claim(e, l, q, w, a, c, from, to, !must_know, reader);
 	}
-	if (must_know && known < len && !unchanged_since(w->seg, a, t, off, len))
+	if (must_know && known < len && !unchanged_since(e, w->seg, a, t, off, len))
 		missing(w->rec, a, off, len, RS_FINDING_UNSEEN_INPUT, reader);
 }
 
@@ -541,7 +558,7 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 
 	if (is_live(a, k) || hand_over(e, w, h))
 		return;
-	rs_oplist_order(l, a->touched, q);
+	rs_oplist_order(l, touched(e, a), q);
 	rs_write_piecewise(e, l, q, a, k->off, k->len, &self);
 	op = rs_oplist_add(l, RS_OP_RESTORE, q);
 	if (!op) {
@@ -552,8 +569,8 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	op->keep = k;
 	k->pins++;
 	op->window = w;
-	rs_extmap_set(&a->ext, k->off, k->len, k->ver, 1);
-	a->restored = rs_version_next(e);
+	if (place(e, a, k->off, k->len, k->ver))
+		w->rec->flags |= RS_F_INTERNAL;
 	rs_fence(e, a, q);
 }
 
@@ -564,7 +581,7 @@ static void compare_after(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 	struct rs_keep *k = h->keep;
 	struct rs_check *c;
 
-	rs_oplist_order(l, a->touched & w->queues, q);
+	rs_oplist_order(l, touched(e, a) & w->queues, q);
 	c = rs_check_add(w->rec, h->how ? RS_CHECK_AMBIGUOUS : RS_CHECK_AFTER, a, k->off, k->len,
 			 k->digest, rs_plan_digest(l, q, a, k->off, k->len));
 	if (c) {

@@ -69,6 +69,33 @@ static void unread(enum rs_mode mode, int written, int shown)
 	rig_stop();
 }
 
+/* The same in a pool, of which another replay has had a part restored: only that part is in doubt. */
+static void unread_in_pool(unsigned at, int doubt)
+{
+	uint32_t *pool, *x, *y, *z;
+
+	rig_start(RS_MODE_PRESERVE);
+	pool = words(64), x = words(1), y = words(1), z = words(1);
+	STEP(1);
+	PUSH("forward:older");
+	KERNEL(times10, W_(z, 1), R_(pool, 1));
+	POP();
+	KERNEL(bump, RW_(pool, 1));
+	PUSH("forward:s");
+	KERNEL(times10, W_(y, 1), R_(x, 1));
+	POP();
+	PUSH("replay:older");
+	KERNEL(times10, W_(z, 1), R_(pool, 1));
+	POP();
+	PUSH("replay:s");
+	KERNEL(set_to, W_(z, 1), {pool, at, 1, RS_READ, 0, 0});
+	KERNEL(times10, W_(y, 1), R_(x, 1));
+	POP();
+	ok(!!strstr(rig_read("records.jsonl"), "RS016") == doubt, "C23 in a pool, word %u", at);
+	drop(pool), drop(x), drop(y), drop(z);
+	rig_stop();
+}
+
 /* X3: a gradient that a backward inside of the window adds to; only as declared state is it put back. */
 static void foreign(enum rs_mode mode, int declared)
 {
@@ -166,6 +193,8 @@ int main(void)
 	unread(RS_MODE_PRESERVE, 0, 0);
 	unread(RS_MODE_PRESERVE, 1, 0);
 	unread(RS_MODE_PRESERVE, 0, 1);
+	unread_in_pool(32, 0);
+	unread_in_pool(0, 1);
 	foreign(RS_MODE_AUDIT, 0);
 	foreign(RS_MODE_AUDIT, 1);
 	foreign(RS_MODE_PRESERVE, 0);
