@@ -253,6 +253,7 @@ void rs_init_start(void)
 	config.mode = rs_state.mode;
 	config.snapshot_max = rs_state.opt.snapshot_max;
 	config.verify = (uint8_t)rs_state.opt.verify;
+	config.sample = rs_state.opt.sample;
 	rs_state.engine = rs_engine_create(&config, &rs_devops_ops, rs_state.records);
 	if (!rs_state.engine) {
 		rs_log(RS_LOG_ERROR, "no memory; calls are passed through");

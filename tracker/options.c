@@ -76,6 +76,21 @@ static int parse_size(const char *value, uint64_t *ret)
 	return -EINVAL;
 }
 
+static int parse_number(const char *value, uint32_t *ret)
+{
+	uint32_t v = 0;
+	const char *p;
+
+	for (p = value; *p >= '0' && *p <= '9'; p++)
+		if (__builtin_mul_overflow(v, 10u, &v) ||
+		    __builtin_add_overflow(v, (uint32_t)(*p - '0'), &v))
+			return -ERANGE;
+	if (p == value || *p)
+		return -EINVAL;
+	*ret = v;
+	return 0;
+}
+
 static int parse_value(struct rs_options *o, enum rs_opt_id id, const char *value)
 {
 	const struct rs_opt_info *info = &rs_opt_info[id];
@@ -91,6 +106,9 @@ static int parse_value(struct rs_options *o, enum rs_opt_id id, const char *valu
 		break;
 	case RS_OPT_SIZE:
 		r = parse_size(value, field);
+		break;
+	case RS_OPT_NUMBER:
+		r = parse_number(value, field);
 		break;
 	case RS_OPT_TEXT:
 	case RS_OPT_TEMPLATE:
@@ -111,6 +129,8 @@ static const char *expected(const struct rs_opt_info *info)
 		return "0|1";
 	case RS_OPT_SIZE:
 		return "a number with a unit (B KiB MiB GiB TiB), or none";
+	case RS_OPT_NUMBER:
+		return "a number";
 	default:
 		return "text";
 	}

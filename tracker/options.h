@@ -16,6 +16,7 @@ enum rs_opt_type {
 	RS_OPT_ENUM,
 	RS_OPT_BOOL,
 	RS_OPT_SIZE,
+	RS_OPT_NUMBER,
 	RS_OPT_TEXT,
 	RS_OPT_TEMPLATE,
 };
@@ -23,6 +24,7 @@ enum rs_opt_type {
 #define RS_OPT_C_ENUM	  unsigned
 #define RS_OPT_C_BOOL	  unsigned
 #define RS_OPT_C_SIZE	  uint64_t
+#define RS_OPT_C_NUMBER	  uint32_t
 #define RS_OPT_C_TEXT	  const char *
 #define RS_OPT_C_TEMPLATE const char *
 

@@ -48,6 +48,8 @@ static void values(void)
 	parse(&o, &s, "REPLAYSHIM_SNAPSHOT_MAX=17B", "REPLAYSHIM_STRICT=1");
 	is_u64(o.snapshot_max, 17, "bytes");
 	is_u64(o.strict, 1, "a switch");
+	parse(&o, &s, "REPLAYSHIM_SAMPLE=7", NULL);
+	is_u64(o.sample, 7, "a number");
 }
 
 static void complaints(void)
@@ -62,6 +64,9 @@ static void complaints(void)
 		"REPLAYSHIM_MODE=",
 		"REPLAYSHIM_MODE=off|nop",
 		"REPLAYSHIM_QUIET=yes",
+		"REPLAYSHIM_SAMPLE=",
+		"REPLAYSHIM_SAMPLE=7B",
+		"REPLAYSHIM_SAMPLE=4294967296",
 	};
 	struct rs_options o;
 	struct said s;
