@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 		int n, m, k;
 		float *a, *b, *c;
 	} params = {N, N, N, m[0], m[1], m[2]};
-	struct sim_range range = {(uint64_t)(uintptr_t)m, sizeof m, NULL};
+	struct sim_range range = {(uint64_t)(uintptr_t)m, sizeof m, NULL, 0};
 	struct sim_launch launch = {.grid = {N / 16, N / 16, 1}, .block = {16, 16, 1}};
 	struct sim_fault fault;
 	struct sim_counts counts;

@@ -136,6 +136,24 @@ CUresult sim_ctx_sync(CUcontext ctx)
 	return ctx->sticky;
 }
 
+/* In the order of their creation: others may come and go whenever the lock is dropped. */
+void sim_ctx_sync_all(void)
+{
+	uint64_t done = 0;
+
+	for (;;) {
+		CUcontext next = NULL;
+
+		for (CUcontext c = contexts; c; c = c->next)
+			if (c->id > done && !c->destroyed && (!next || c->id < next->id))
+				next = c;
+		if (!next)
+			return;
+		done = next->id;
+		sim_ctx_sync(next);
+	}
+}
+
 static void context_free(CUcontext ctx)
 {
 	CUcontext *at = &contexts;

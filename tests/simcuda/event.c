@@ -3,9 +3,12 @@
  * Events: a reference to the op that recorded last. Times come from the virtual clock (clock.c).
  *
  * Recording an event in a captured stream makes it a capture event: waiting for it pulls the waiting
- * stream into the capture, and it has no state on the device. Driver lock held.
+ * stream into the capture, and it has no state on the device.
+ *
+ * An interprocess event has state that other processes see (sync.c): a record is also a ticket there, and
+ * waits, queries and synchronisation ask for the last ticket, whoever recorded it. Driver lock held.
  */
-#include "tests/simcuda/sim.h"
+#include "tests/simcuda/vmm.h"
 
 #include <stdlib.h>
 
@@ -16,10 +19,12 @@ SIM_API(cuEventCreate, SIM_CTX, P(CUevent *ret, unsigned flags), P(ret, flags))
 	if (!ret || flags > 7 ||
 	    ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (flags & CU_EVENT_INTERPROCESS)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	e = calloc(1, sizeof(*e));
-	if (!e || sim_handle_add(e, SIM_H_EVENT)) {
+	if (e && (flags & CU_EVENT_INTERPROCESS))
+		e->sync = sim_sync_event();
+	if (!e || ((flags & CU_EVENT_INTERPROCESS) && !e->sync) || sim_handle_add(e, SIM_H_EVENT)) {
+		if (e)
+			sim_sync_unref(e->sync);
 		free(e);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -37,6 +42,7 @@ SIM_API(cuEventDestroy_v2, SIM_INIT, P(CUevent e), P(e))
 	if (e->op)
 		sim_op_unref(e->op);
 	sim_handle_del(e);
+	sim_sync_unref(e->sync);
 	free(e);
 	return CUDA_SUCCESS;
 }
@@ -45,8 +51,11 @@ CUresult sim_event_record(CUevent e, CUstream s)
 {
 	struct sim_work w = {.kind = SIM_WORK_EVENT, .event = e};
 	struct sim_op *op = NULL;
-	CUresult r = sim_stream_submit(s, &w, &op);
+	CUresult r;
 
+	if (e->sync && sim_sync_work(SIM_WORK_SIGNAL, e->sync, sim_sync_record(e->sync), &w))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = sim_stream_submit(s, &w, &op);
 	if (!op)
 		return r;
 	if (e->op)
@@ -69,6 +78,8 @@ static CUresult record(struct sim_call *call, CUevent e, CUstream h, unsigned fl
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->ctx->dev_id != s->ctx->dev_id)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (s->cap && e->sync)
+		return sim_capture_break(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	if (s->cap && flags == CU_EVENT_RECORD_EXTERNAL) {
 		struct sim_work w = {.kind = SIM_WORK_EVENT, .event = e};
 
@@ -91,12 +102,59 @@ SIM_TWINS(cuEventRecordWithFlags, _ptsz, SIM_CTX, P(CUevent e, CUstream h, unsig
 	return record(call, e, h, flags);
 }
 
+static CUresult wait_shared(CUstream s, CUevent e)
+{
+	uint64_t ticket = sim_sync_last(e->sync);
+	struct sim_work w;
+
+	if (s->cap)
+		return sim_capture_break(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	if (!ticket)
+		return CUDA_SUCCESS;
+	if (sim_sync_work(SIM_WORK_AWAIT, e->sync, ticket, &w))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return sim_stream_submit(s, &w, NULL);
+}
+
+/* The host waits for the last record, of whatever process. */
+static CUresult synchronize_shared(CUevent e)
+{
+	struct sim_work w;
+	struct sim_op *op;
+	CUresult r;
+
+	if (sim_sync_work(SIM_WORK_AWAIT, e->sync, sim_sync_last(e->sync), &w))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op = sim_op_new(e->ctx, 0, &w);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	sim_op_ref(op);
+	if (e->op) /* what this process recorded itself is waited for as such */
+		sim_op_after(op, e->op);
+	sim_sched_enqueue(op);
+	sim_sched_kick();
+	r = sim_sched_wait(op);
+	sim_op_unref(op);
+	return r;
+}
+
+static CUresult query_shared(CUevent e)
+{
+	if (e->op)
+		sim_sched_poll(e->op);
+	if (e->ctx->sticky)
+		return e->ctx->sticky;
+	return sim_sync_done(e->sync, sim_sync_last(e->sync)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
 static CUresult wait_event(CUstream s, CUevent e, unsigned flags)
 {
 	struct sim_work nop = {.kind = SIM_WORK_NOP};
 	struct sim_op *op;
 	CUresult r;
 
+	if (e->sync)
+		return wait_shared(s, e);
 	if (s->cap && flags == CU_EVENT_WAIT_EXTERNAL) {
 		struct sim_work w = {.kind = SIM_WORK_EVENTWAIT, .event = e};
 
@@ -139,6 +197,8 @@ SIM_API(cuEventQuery, SIM_INIT | SIM_UNSAFE, P(CUevent e), P(e))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->cap)
 		return CUDA_ERROR_CAPTURED_EVENT;
+	if (e->sync)
+		return query_shared(e);
 	if (!e->op)
 		return CUDA_SUCCESS;
 	sim_sched_poll(e->op);
@@ -156,6 +216,8 @@ SIM_API(cuEventSynchronize, SIM_INIT | SIM_UNSAFE, P(CUevent e), P(e))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->cap)
 		return CUDA_ERROR_CAPTURED_EVENT;
+	if (e->sync)
+		return synchronize_shared(e);
 	return e->op ? sim_sched_wait(e->op) : CUDA_SUCCESS;
 }
 

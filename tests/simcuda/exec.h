@@ -47,6 +47,7 @@ struct sim_range {
 	uint64_t base, size;
 	uint8_t *
 		init; /* uninitialised-read check: one byte per byte, nonzero = written; NULL: not checked */
+	int read_only; /* a write is a fault */
 };
 
 struct sim_launch {

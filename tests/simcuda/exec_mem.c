@@ -89,7 +89,8 @@ static u8 *check_global(struct sim_warp *w, const struct sim_uop *o, unsigned la
 	const struct sim_range *r = find_range(launch, addr);
 	struct sim_hit *hit = &w->run->hit[o->target];
 
-	if (!r || addr - r->base > r->size || r->size - (addr - r->base) < bytes) {
+	if (!r || addr - r->base > r->size || r->size - (addr - r->base) < bytes ||
+	    (is_write && r->read_only)) {
 		sim_mem_fault(w, o, SIM_FAULT_OUT_OF_BOUNDS, lane, addr, bytes, is_write);
 		return NULL;
 	}

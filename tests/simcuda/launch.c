@@ -5,7 +5,7 @@
  * Arguments are copied during the call, from kernelParams or from `extra`. A fault of the kernel breaks
  * the context as on hardware; its text is written to stderr once. Driver lock held.
  */
-#include "tests/simcuda/sim.h"
+#include "tests/simcuda/vmm.h"
 #include "tests/simcuda/limits.h"
 
 #include <stdlib.h>
@@ -142,14 +142,20 @@ CUresult sim_kernel_run(struct sim_op *op, const struct sim_kernel_work *k)
 			       .params = k->params,
 			       .max_insns = sim_options.max_insns};
 	struct sim_fault fault = {.kind = SIM_OK};
+	struct sim_write_log log = {0};
 	struct sim_counts counts = {0};
 	enum sim_fault_kind kind;
 	char where[160];
 
+	if (sim_multicast_live) {
+		l.on_access = sim_multicast_note;
+		l.opaque = &log;
+	}
 	if (k->cooperative && (k->grid[0] > 1 || k->grid[1] > 1 || k->grid[2] > 1) && !l.max_insns)
 		l.max_insns = COOPERATIVE_INSNS;
 	sim_mem_ranges(op->ctx, &l.ranges, &l.nranges);
 	kind = sim_exec(&l, &fault, &counts);
+	sim_multicast_flush(&log);
 	op->cost = sim_clock_kernel_cost(&counts);
 	if (kind == SIM_OK)
 		return CUDA_SUCCESS;

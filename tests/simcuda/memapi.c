@@ -4,7 +4,7 @@
  *
  * Frees wait for the work queued in the allocation's context, as a real driver's do. Driver lock held.
  */
-#include "tests/simcuda/sim.h"
+#include "tests/simcuda/vmm.h"
 
 #include <string.h>
 
@@ -67,7 +67,8 @@ SIM_API(cuMemFree_v2, SIM_CTX | SIM_UNSAFE, P(CUdeviceptr p), P(p))
 	if (!p)
 		return CUDA_SUCCESS;
 	a = sim_mem_find(p);
-	if (!a || a->base != p || (a->kind != SIM_MEM_DEVICE && a->kind != SIM_MEM_MANAGED))
+	if (!a || a->base != p ||
+	    (a->kind != SIM_MEM_DEVICE && a->kind != SIM_MEM_MANAGED && !sim_map_freed(a)))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = sim_ctx_sync(a->ctx);
 	if (r)
@@ -248,8 +249,44 @@ static size_t attribute_size(CUpointer_attribute attr)
 	}
 }
 
+/* What differs for a mapping; *ret_known tells whether it does. */
+static uint64_t mapping_value(const struct sim_alloc *a, CUpointer_attribute attr, bool *ret_known)
+{
+	const struct sim_mapping *m = a->map;
+	int dev = sim_ctx_current()->dev_id;
+
+	*ret_known = true;
+	switch (attr) {
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		return a->dev_id < 0 ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		return a->dev_id < 0 ? (uint64_t)CU_DEVICE_CPU : (uint64_t)a->dev_id;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		return m->resv ? m->resv->base : a->base;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		return m->resv ? m->resv->size : a->size;
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		/* Apart from the serials of allocations. */
+		return m->phys ? m->phys->serial | 1ull << 62 : a->serial;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		return m->phys ? (uint64_t)m->phys->prop.requestedHandleTypes : 0;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		return m->writers >> dev & 1   ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+		       : m->readers >> dev & 1 ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+					       : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+	default:
+		*ret_known = false;
+		return 0;
+	}
+}
+
 static uint64_t attribute_value(const struct sim_alloc *a, CUdeviceptr p, CUpointer_attribute attr)
 {
+	bool known = false;
+	uint64_t v = a->kind == SIM_MEM_MAPPED ? mapping_value(a, attr, &known) : 0;
+
+	if (known)
+		return v;
 	switch (attr) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		return addr_of(a->ctx);
@@ -280,7 +317,11 @@ static uint64_t attribute_value(const struct sim_alloc *a, CUdeviceptr p, CUpoin
 		return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		return addr_of(a->pool);
-	default: /* no IPC, RDMA, handle export or decompression here */
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		return a->pool ? a->pool->handle_types : 0;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		return a->kind == SIM_MEM_DEVICE && !a->pool;
+	default: /* no RDMA or decompression here */
 		return 0;
 	}
 }

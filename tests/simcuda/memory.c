@@ -12,7 +12,7 @@
  * Device memory enters the device view filled with SIM_PATTERN and leaves it filled with SIM_POISON
  * (large blocks: unmapped pages). Driver lock held.
  */
-#include "tests/simcuda/sim.h"
+#include "tests/simcuda/vmm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +43,7 @@ static struct sim_arena arenas[SIM_MAX_DEVICES + 1]; /* the last one: pinned hos
 static struct sim_alloc *all;
 static uint64_t next_serial = 1;
 struct sim_tree sim_mem_host, sim_mem_dev;
+uint64_t sim_mem_top;
 
 /* What was freed lately, so that a fault can say "use after free". */
 static struct {
@@ -82,7 +83,14 @@ CUresult sim_mem_init(void)
 		a->limit = i == SIM_MAX_DEVICES ? HOST_SPACE : sim_options.memory;
 		at += (size + (1ull << 30) - 1) & ~((1ull << 30) - 1);
 	}
+	sim_mem_top = at;
 	return CUDA_SUCCESS;
+}
+
+void sim_mem_arena(int dev, uint64_t *ret_base, uint64_t *ret_size)
+{
+	*ret_base = arenas[dev].base;
+	*ret_size = arenas[dev].size;
 }
 
 /* Size classes: every granule up to 64 KiB, then eight a power of two. */
@@ -144,6 +152,7 @@ void sim_mem_put(int dev, uint64_t addr, uint64_t block)
 		uint64_t from = (addr + 4095) & ~4095ull, to = (addr + block) & ~4095ull;
 
 		madvise((void *)(uintptr_t)from, to - from, MADV_DONTNEED);
+		sim_share_dropped(dev, from, to - from);
 	}
 	if (b->n == b->cap) {
 		size_t cap = b->cap ? b->cap * 2 : 16;
@@ -194,7 +203,7 @@ static uint64_t charge_of(uint64_t size)
 	return (size + GRANULE - 1) & ~(uint64_t)(GRANULE - 1);
 }
 
-static void fill(uint64_t addr, uint64_t size, uint32_t word)
+void sim_mem_fill(uint64_t addr, uint64_t size, uint32_t word)
 {
 	wmemset((wchar_t *)(uintptr_t)addr, (wchar_t)word, size / 4);
 	memcpy((void *)(uintptr_t)(addr + size / 4 * 4), &word, size % 4);
@@ -203,7 +212,7 @@ static void fill(uint64_t addr, uint64_t size, uint32_t word)
 void sim_mem_show(struct sim_alloc *a)
 {
 	if (on_device(a->kind))
-		fill(a->base, a->size, SIM_PATTERN);
+		sim_mem_fill(a->base, a->size, SIM_PATTERN);
 	if (a->init && a->kind == SIM_MEM_DEVICE)
 		memset(a->init, 0, a->size);
 	sim_tree_insert(&sim_mem_dev, &a->dev, a->base, a->size, a);
@@ -215,7 +224,7 @@ void sim_mem_hide(struct sim_alloc *a)
 	if (!a->in_dev)
 		return;
 	if (on_device(a->kind) && a->size < DROP_PAGES)
-		fill(a->base, a->size, SIM_POISON);
+		sim_mem_fill(a->base, a->size, SIM_POISON);
 	sim_tree_remove(&sim_mem_dev, &a->dev);
 	a->in_dev = false;
 	freed[nfreed % FREED_MEMORY].base = a->base;
@@ -296,7 +305,10 @@ void sim_mem_forget(struct sim_alloc *a)
 		a->prev->next = a->next;
 	else
 		all = a->next;
-	free(a->init);
+	if (a->kind != SIM_MEM_MAPPED)
+		free(a->init);
+	free(a->advice);
+	free(a->map);
 	free(a);
 }
 
@@ -306,6 +318,10 @@ void sim_mem_free(struct sim_alloc *a)
 	uint64_t addr = a->base, block = a->block, size = a->size;
 	bool owned = a->kind != SIM_MEM_REGISTERED;
 
+	if (a->kind == SIM_MEM_MAPPED) {
+		sim_map_drop(a);
+		return;
+	}
 	sim_mem_forget(a);
 	if (owned) {
 		sim_mem_put(dev, addr, block);
@@ -333,24 +349,57 @@ enum sim_mem_kind sim_mem_kind(uint64_t addr)
 {
 	struct sim_alloc *a = sim_mem_find(addr);
 
-	return a ? a->kind : SIM_MEM_PAGEABLE;
+	if (!a)
+		return sim_tree_find(&sim_resv_tree, addr) ? SIM_MEM_RESERVED : SIM_MEM_PAGEABLE;
+	if (a->kind != SIM_MEM_MAPPED)
+		return a->kind;
+	return a->dev_id < 0 ? SIM_MEM_PINNED : SIM_MEM_DEVICE;
 }
 
-static bool covers(const struct sim_tree *t, uint64_t addr, uint64_t size)
+/* Neighbours in one reservation are one range. */
+static struct sim_resv *resv_of(const struct sim_alloc *a)
+{
+	return a && a->kind == SIM_MEM_MAPPED ? a->map->resv : NULL;
+}
+
+static bool covers(const struct sim_tree *t, uint64_t addr, uint64_t size, bool to_write)
 {
 	const struct sim_alloc *a = sim_tree_find(t, addr);
+	const struct sim_resv *resv = resv_of(a);
 
-	return a && size <= a->size - (addr - a->base);
+	for (;;) {
+		uint64_t room = a ? a->size - (addr - a->base) : 0;
+
+		if (!a || (to_write && a->kind == SIM_MEM_MAPPED && !a->map->writers))
+			return false;
+		if (size <= room)
+			return true;
+		addr += room;
+		size -= room;
+		a = resv ? sim_tree_find(t, addr) : NULL;
+		if (resv_of(a) != resv)
+			return false;
+	}
 }
 
 bool sim_mem_covers(uint64_t addr, uint64_t size)
 {
-	return covers(&sim_mem_host, addr, size);
+	return covers(&sim_mem_host, addr, size, false);
 }
 
 bool sim_mem_live(uint64_t addr, uint64_t size)
 {
-	return covers(&sim_mem_dev, addr, size);
+	return covers(&sim_mem_dev, addr, size, false);
+}
+
+bool sim_mem_writable(uint64_t addr, uint64_t size)
+{
+	return covers(&sim_mem_dev, addr, size, true);
+}
+
+bool sim_mem_foreign(uint64_t addr)
+{
+	return !sim_tree_find(&sim_mem_dev, addr) && !sim_tree_find(&sim_resv_tree, addr);
 }
 
 void sim_mem_mark_init(uint64_t addr, uint64_t size)
@@ -380,7 +429,15 @@ const char *sim_mem_describe(uint64_t addr, char *buf, size_t len)
 	unsigned n = nfreed < FREED_MEMORY ? nfreed : FREED_MEMORY;
 
 	if (a) {
-		snprintf(buf, len, "offset %llu of allocation %llu (%llu bytes)",
+		snprintf(buf, len, "offset %llu of allocation %llu (%llu bytes)%s",
+			 (unsigned long long)(addr - a->base), (unsigned long long)a->serial,
+			 (unsigned long long)a->size,
+			 a->kind == SIM_MEM_MAPPED && !a->map->writers ? ", for reading only" : "");
+		return buf;
+	}
+	a = sim_mem_find(addr);
+	if (a && a->kind == SIM_MEM_MAPPED) {
+		snprintf(buf, len, "offset %llu of mapping %llu (%llu bytes), without access to it",
 			 (unsigned long long)(addr - a->base), (unsigned long long)a->serial,
 			 (unsigned long long)a->size);
 		return buf;
@@ -407,7 +464,9 @@ const char *sim_mem_describe(uint64_t addr, char *buf, size_t len)
 			return buf;
 		}
 	}
-	snprintf(buf, len, "no allocation of this device");
+	snprintf(buf, len, "%s",
+		 sim_tree_find(&sim_resv_tree, addr) ? "reserved, but nothing is mapped there"
+						     : "no allocation of this device");
 	return buf;
 }
 
@@ -415,6 +474,21 @@ struct gather {
 	CUcontext ctx;
 	bool failed;
 };
+
+/* True if the mapping needs no range of its own: not accessible, or one with the neighbour below. */
+static bool gather_mapping(CUcontext c, const struct sim_alloc *a)
+{
+	struct sim_range *last = c->nranges ? &c->ranges[c->nranges - 1] : NULL;
+	bool read_only = !(a->map->writers >> c->dev_id & 1);
+
+	if (!(a->map->readers >> c->dev_id & 1))
+		return true;
+	if (!last || last->base + last->size != a->base || last->read_only != read_only ||
+	    !a->map->resv || sim_tree_find(&sim_resv_tree, last->base) != a->map->resv)
+		return false;
+	last->size += a->size;
+	return true;
+}
 
 static void gather_range(void *owner, void *opaque)
 {
@@ -424,6 +498,8 @@ static void gather_range(void *owner, void *opaque)
 
 	if ((a->kind == SIM_MEM_DEVICE || a->kind == SIM_MEM_MODULE) && a->dev_id != c->dev_id &&
 	    !(c->peers >> a->dev_id & 1))
+		return;
+	if (a->kind == SIM_MEM_MAPPED && gather_mapping(c, a))
 		return;
 	if (c->nranges == c->cranges) {
 		size_t cap = c->cranges ? c->cranges * 2 : 64;
@@ -436,7 +512,9 @@ static void gather_range(void *owner, void *opaque)
 		c->ranges = p;
 		c->cranges = cap;
 	}
-	c->ranges[c->nranges++] = (struct sim_range){a->base, a->size, a->init};
+	c->ranges[c->nranges++] = (struct sim_range){a->base, a->size, a->init,
+						     a->kind == SIM_MEM_MAPPED &&
+							     !(a->map->writers >> c->dev_id & 1)};
 }
 
 void sim_mem_ranges(CUcontext ctx, const struct sim_range **ret, size_t *ret_n)

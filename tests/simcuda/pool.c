@@ -7,16 +7,17 @@
  * new allocation is on the same stream (stream order keeps the owners apart), else only when it has.
  * At a synchronisation a pool returns what exceeds its release threshold. Driver lock held.
  */
-#include "tests/simcuda/sim.h"
+#include "tests/simcuda/vmm.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct CUmemPoolHandle_st *default_pool[SIM_MAX_DEVICES], *current_pool[SIM_MAX_DEVICES];
 static CUmemoryPool *pools;
 static size_t npools;
 
-static CUmemoryPool pool_new(int dev)
+CUmemoryPool sim_pool_new(int dev)
 {
 	CUmemoryPool p = calloc(1, sizeof(*p));
 	CUmemoryPool *list = realloc(pools, (npools + 1) * sizeof(*pools));
@@ -28,6 +29,7 @@ static CUmemoryPool pool_new(int dev)
 		return NULL;
 	}
 	p->dev_id = dev;
+	p->fd = -1;
 	p->reuse_event = p->reuse_opportunistic = p->reuse_internal = true;
 	pools[npools++] = p;
 	return p;
@@ -36,7 +38,7 @@ static CUmemoryPool pool_new(int dev)
 CUmemoryPool sim_pool_default(int dev)
 {
 	if (!default_pool[dev]) {
-		default_pool[dev] = pool_new(dev);
+		default_pool[dev] = sim_pool_new(dev);
 		if (default_pool[dev])
 			default_pool[dev]->is_default = true;
 	}
@@ -228,7 +230,8 @@ SIM_TWINS(cuMemAllocAsync, _ptsz, SIM_CTX, P(CUdeviceptr *ret, size_t size, CUst
 SIM_TWINS(cuMemAllocFromPoolAsync, _ptsz, SIM_CTX,
 	  P(CUdeviceptr *ret, size_t size, CUmemoryPool pool, CUstream h), P(ret, size, pool, h))
 {
-	if (!sim_handle_is(pool, SIM_H_POOL))
+	/* An imported pool gives nothing out: its owner does. */
+	if (!sim_handle_is(pool, SIM_H_POOL) || pool->fd >= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	return alloc_async(call, ret, size, pool, h);
 }
@@ -244,7 +247,7 @@ SIM_TWINS(cuMemFreeAsync, _ptsz, SIM_CTX, P(CUdeviceptr p, CUstream h), P(p, h))
 
 	if (r)
 		return r;
-	if (!a || a->base != p || a->kind != SIM_MEM_DEVICE)
+	if (!a || a->base != p || (a->kind != SIM_MEM_DEVICE && !sim_map_freed(a)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s->cap)
 		return sim_capture_break(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -282,14 +285,16 @@ SIM_API(cuMemPoolCreate, SIM_INIT, P(CUmemoryPool *ret, const CUmemPoolProps *pr
 
 	if (!ret || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes)
+	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    (props->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (bad_device(props->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	p = pool_new(props->location.id);
+	p = sim_pool_new(props->location.id);
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	p->max_size = props->maxSize;
+	p->handle_types = props->handleTypes;
 	*ret = p;
 	return CUDA_SUCCESS;
 }
@@ -299,6 +304,8 @@ SIM_API(cuMemPoolDestroy, SIM_INIT, P(CUmemoryPool p), P(p))
 	if (!sim_handle_is(p, SIM_H_POOL) || p->is_default)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_handle_del(p);
+	if (p->fd >= 0)
+		close(p->fd);
 	if (current_pool[p->dev_id] == p)
 		current_pool[p->dev_id] = NULL;
 	/* Allocations still out come back to it later: the structure stays, without a threshold. */
@@ -437,7 +444,7 @@ SIM_API(cuDeviceSetMemPool, SIM_INIT, P(CUdevice dev, CUmemoryPool p), P(dev, p)
 {
 	if (bad_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!sim_handle_is(p, SIM_H_POOL) || p->dev_id != dev)
+	if (!sim_handle_is(p, SIM_H_POOL) || p->dev_id != dev || p->fd >= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	current_pool[dev] = p;
 	return CUDA_SUCCESS;
@@ -486,7 +493,7 @@ SIM_API(cuMemSetMemPool, SIM_INIT,
 
 	if (r)
 		return r;
-	if (!sim_handle_is(p, SIM_H_POOL) || p->dev_id != dev)
+	if (!sim_handle_is(p, SIM_H_POOL) || p->dev_id != dev || p->fd >= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	current_pool[dev] = p;
 	return CUDA_SUCCESS;

@@ -17,7 +17,8 @@
  * a program that polls memory without calling the driver sees no progress in lazy and random mode.
  *
  * A wait that cannot progress (a stream waits for a value that nobody writes) is given hang_ms for
- * other threads to help, then ends with CUDA_ERROR_LAUNCH_TIMEOUT and the context is broken.
+ * other threads to help (16 times that for other processes, if one waits for them), then ends with
+ * CUDA_ERROR_LAUNCH_TIMEOUT and the context is broken.
  */
 #include "tests/simcuda/sim.h"
 
@@ -292,6 +293,15 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+/* Other processes may take longer than threads of this one. */
+static uint64_t patience(void)
+{
+	for (unsigned i = 0; i < nready; i++)
+		if (ready[i]->work.kind == SIM_WORK_AWAIT)
+			return sim_options.hang_ms * 16ull;
+	return sim_options.hang_ms;
+}
+
 static void break_deadlock(void)
 {
 	for (unsigned i = 0; i < nready; i++) {
@@ -325,7 +335,7 @@ CUresult sim_sched_wait(struct sim_op *op)
 		sim_api_wait(1);
 		if (seen != ndispatched)
 			since = 0;
-		else if (op->state != SIM_OP_RUNNING && now_ms() - since > sim_options.hang_ms) {
+		else if (op->state != SIM_OP_RUNNING && now_ms() - since > patience()) {
 			break_deadlock();
 			since = 0;
 		}

@@ -123,6 +123,9 @@ enum sim_handle_kind {
 	SIM_H_EXEC,
 	SIM_H_POOL,
 	SIM_H_USEROBJ,
+	SIM_H_PHYS, /* CUmemGenericAllocationHandle */
+	SIM_H_EXTMEM,
+	SIM_H_EXTSEM,
 };
 int sim_handle_add(const void *p, enum sim_handle_kind kind);
 void sim_handle_del(const void *p);
@@ -158,7 +161,9 @@ enum sim_mem_kind {
 	SIM_MEM_PAGEABLE, /* no allocation of ours */
 	SIM_MEM_DEVICE,
 	SIM_MEM_MANAGED,
-	SIM_MEM_MODULE, /* module-level variables */
+	SIM_MEM_MODULE,	  /* module-level variables */
+	SIM_MEM_MAPPED,	  /* a mapping: of a handle (vmm.c) or of a file (window.c) */
+	SIM_MEM_RESERVED, /* address space without memory; no record has this kind */
 	SIM_MEM_PINNED,
 	SIM_MEM_REGISTERED,
 };
@@ -173,8 +178,10 @@ struct sim_alloc {
 	int dev_id;
 	CUcontext ctx;
 	CUmemoryPool pool;
-	uint8_t *init;
+	uint8_t *init; /* of a mapping: not owned */
 	bool sync_memops;
+	struct sim_mapping *map;       /* SIM_MEM_MAPPED */
+	struct sim_advice *advice;     /* managed memory, once advised: one a page */
 	struct sim_alloc *next, *prev; /* all of them */
 };
 
@@ -206,10 +213,16 @@ const char *sim_mem_describe(uint64_t addr, char *buf, size_t len);
 void sim_mem_ranges(CUcontext ctx, const struct sim_range **ret, size_t *ret_n);
 uint64_t sim_mem_used(int dev);
 uint64_t sim_mem_peak(int dev);
+void sim_mem_fill(uint64_t addr, uint64_t size, uint32_t word);
+bool sim_mem_writable(uint64_t addr, uint64_t size); /* live, and not mapped for reading only */
+bool sim_mem_foreign(uint64_t addr);		     /* nothing that this driver hands out */
+extern uint64_t sim_mem_top;			     /* address space behind the arenas */
 
 struct CUmemPoolHandle_st {
 	int dev_id;
 	bool is_default;
+	unsigned handle_types; /* it may be exported as */
+	int fd;		       /* imported: the exporter's arena; else -1 */
 	bool reuse_event, reuse_opportunistic, reuse_internal;
 	uint64_t threshold, used, used_high, reserved, reserved_high, max_size;
 	struct sim_block {
@@ -219,6 +232,7 @@ struct CUmemPoolHandle_st {
 	} * blocks;
 	size_t nblocks, cblocks;
 };
+CUmemoryPool sim_pool_new(int dev);
 void sim_pool_trim(CUmemoryPool pool, uint64_t keep);
 void sim_pool_trim_all(int dev);
 void sim_pool_give(CUmemoryPool pool, struct sim_alloc *a, struct sim_op *op, CUstream s);
@@ -240,7 +254,9 @@ enum sim_work_kind {
 	SIM_WORK_WAIT,
 	SIM_WORK_ALLOC,
 	SIM_WORK_FREE,
-	SIM_WORK_GRAPH, /* child graph */
+	SIM_WORK_GRAPH,	 /* child graph */
+	SIM_WORK_SIGNAL, /* semaphores and events shared with other processes (sync.c) */
+	SIM_WORK_AWAIT,
 };
 
 struct sim_work {
@@ -282,6 +298,13 @@ struct sim_work {
 		} memop;
 		struct sim_alloc *alloc;
 		CUgraph graph; /* child, owned by the node */
+		struct sim_sync_list {
+			unsigned n;
+			struct sim_sync_item {
+				struct sim_sync *sync;
+				uint64_t value;
+			} * items; /* owned */
+		} sync;
 	};
 };
 
@@ -371,6 +394,7 @@ CUcontext sim_ctx_current(void);
 CUcontext sim_ctx_primary(int dev); /* active primary context or NULL */
 void sim_ctx_fail(CUcontext ctx, CUresult r);
 CUresult sim_ctx_sync(CUcontext ctx);
+void sim_ctx_sync_all(void);
 CUresult sim_ctx_default(int dev, CUcontext *ret); /* the primary context, created if need be */
 
 #define SIM_STREAM_ATTRS 4
@@ -405,7 +429,8 @@ void sim_stream_forget_thread(CUcontext ctx);
 struct CUevent_st {
 	CUcontext ctx;
 	unsigned flags;
-	struct sim_op *op; /* of the last record */
+	struct sim_op *op;     /* of the last record */
+	struct sim_sync *sync; /* CU_EVENT_INTERPROCESS: the state shared with other processes */
 	struct sim_capture *cap;
 	CUgraphNode *deps;
 	size_t ndeps;

@@ -209,6 +209,10 @@ static CUgraphNodeType node_type(const struct sim_work *w)
 		return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
 	case SIM_WORK_GRAPH:
 		return CU_GRAPH_NODE_TYPE_GRAPH;
+	case SIM_WORK_SIGNAL:
+		return CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL;
+	case SIM_WORK_AWAIT:
+		return CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT;
 	default:
 		return CU_GRAPH_NODE_TYPE_EMPTY;
 	}

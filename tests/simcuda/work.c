@@ -7,7 +7,7 @@
  * again, in the executing ops' view: memory may have been freed since they were queued.
  * Driver lock held; dropped around host functions.
  */
-#include "tests/simcuda/sim.h"
+#include "tests/simcuda/vmm.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,6 +50,8 @@ int sim_work_clone(struct sim_work *dst, const struct sim_work *src)
 			dst->graph->is_child = true;
 			return 0;
 		}
+	} else if (src->kind == SIM_WORK_SIGNAL || src->kind == SIM_WORK_AWAIT) {
+		return sim_sync_clone(dst, src);
 	} else {
 		return 0;
 	}
@@ -66,6 +68,8 @@ void sim_work_clear(struct sim_work *w)
 		free(w->kernel.params);
 	} else if (w->kind == SIM_WORK_GRAPH && w->graph) {
 		sim_graph_free(w->graph);
+	} else if (w->kind == SIM_WORK_SIGNAL || w->kind == SIM_WORK_AWAIT) {
+		sim_sync_clear(w);
 	}
 	w->kind = SIM_WORK_NOP;
 }
@@ -75,7 +79,7 @@ const char *sim_work_name(const struct sim_work *w)
 	static const char *const names[] = {
 		"join",	    "copy",	    "fill",	  "kernel",	 "host",
 		"callback", "event record", "event wait", "write value", "wait value",
-		"alloc",    "free",	    "graph"};
+		"alloc",    "free",	    "graph",	  "signal",	 "await"};
 
 	if (w->kind == SIM_WORK_KERNEL)
 		return sim_kernel_name(w->kernel.func->k);
@@ -93,6 +97,8 @@ bool sim_work_blocked(const struct sim_work *w)
 	const struct sim_memop *m = &w->memop;
 	uint64_t v;
 
+	if (w->kind == SIM_WORK_AWAIT)
+		return sim_sync_blocked(w);
 	if (w->kind != SIM_WORK_WAIT || !sim_mem_live(m->addr, m->bytes))
 		return false;
 	v = load(m);
@@ -120,9 +126,10 @@ static CUresult gone(const char *what, uint64_t addr)
 }
 
 /* Host memory that is not ours is the program's business; ours must still be there. */
-static bool usable(uint64_t addr, size_t n, bool pageable)
+static bool usable(uint64_t addr, size_t n, bool pageable, bool to_write)
 {
-	return (pageable && !sim_tree_find(&sim_mem_dev, addr)) || sim_mem_live(addr, n);
+	return (pageable && sim_mem_foreign(addr)) ||
+	       (to_write ? sim_mem_writable(addr, n) : sim_mem_live(addr, n));
 }
 
 static CUresult run_copy(struct sim_op *op)
@@ -136,19 +143,34 @@ static CUresult run_copy(struct sim_op *op)
 			uint64_t s = c->src + (z * c->sheight + y) * c->spitch;
 			const void *from = ptr(s);
 
-			if (!usable(d, c->width, c->to_host))
+			if (!usable(d, c->width, c->to_host, true))
 				return gone("copy writes", d);
 			if (c->staged)
 				from = (char *)c->staged + (z * c->height + y) * c->width;
-			else if (!usable(s, c->width, c->from_host))
+			else if (!usable(s, c->width, c->from_host, false))
 				return gone("copy reads", s);
 			memmove(ptr(d), from, c->width);
 			if (c->staged)
 				sim_mem_mark_init(d, c->width);
 			else
 				sim_mem_copy_init(d, s, c->width);
+			sim_multicast_written(d, c->width);
 		}
 	return CUDA_SUCCESS;
+}
+
+static void fill_row(const struct sim_fill *f, uint64_t at)
+{
+	if (f->elem == 1) {
+		memset(ptr(at), (int)f->value, f->width);
+		return;
+	}
+	for (size_t x = 0; x < f->width; x++) {
+		if (f->elem == 2)
+			((uint16_t *)ptr(at))[x] = (uint16_t)f->value;
+		else
+			((uint32_t *)ptr(at))[x] = f->value;
+	}
 }
 
 static CUresult run_fill(struct sim_op *op)
@@ -159,19 +181,11 @@ static CUresult run_fill(struct sim_op *op)
 	for (size_t y = 0; y < f->height; y++) {
 		uint64_t at = f->dst + y * f->pitch;
 
-		if (!sim_mem_live(at, f->width * f->elem))
+		if (!sim_mem_writable(at, f->width * f->elem))
 			return gone("fill writes", at);
 		sim_mem_mark_init(at, f->width * f->elem);
-		if (f->elem == 1) {
-			memset(ptr(at), (int)f->value, f->width);
-			continue;
-		}
-		for (size_t x = 0; x < f->width; x++) {
-			if (f->elem == 2)
-				((uint16_t *)ptr(at))[x] = (uint16_t)f->value;
-			else
-				((uint32_t *)ptr(at))[x] = f->value;
-		}
+		fill_row(f, at);
+		sim_multicast_written(at, f->width * f->elem);
 	}
 	return CUDA_SUCCESS;
 }
@@ -196,13 +210,14 @@ static CUresult run_host(struct sim_op *op)
 
 static CUresult run_write(const struct sim_memop *m)
 {
-	if (!sim_mem_live(m->addr, m->bytes))
+	if (!sim_mem_writable(m->addr, m->bytes))
 		return gone("stream write value", m->addr);
 	if (m->bytes == 8)
 		__atomic_store_n((uint64_t *)ptr(m->addr), m->value, __ATOMIC_RELEASE);
 	else
 		__atomic_store_n((uint32_t *)ptr(m->addr), (uint32_t)m->value, __ATOMIC_RELEASE);
 	sim_mem_mark_init(m->addr, m->bytes);
+	sim_multicast_written(m->addr, m->bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -234,6 +249,10 @@ CUresult sim_work_run(struct sim_op *op)
 		return sim_kernel_run(op, &w->kernel);
 	case SIM_WORK_WRITE:
 		return run_write(&w->memop);
+	case SIM_WORK_SIGNAL:
+	case SIM_WORK_AWAIT:
+		sim_sync_run(w);
+		return CUDA_SUCCESS;
 	case SIM_WORK_WAIT:
 		return sim_mem_live(w->memop.addr, w->memop.bytes)
 			       ? CUDA_SUCCESS

@@ -52,7 +52,7 @@ __attribute__((unused)) static void *kit_alloc(void *opaque, size_t size, size_t
 		return NULL;
 	}
 	kit_blocks[kit_nblocks++] = p;
-	kit_add_range((struct sim_range){(uintptr_t)p, size, NULL});
+	kit_add_range((struct sim_range){(uintptr_t)p, size, NULL, 0});
 	return p;
 }
 
@@ -323,7 +323,7 @@ static int kit_form_once(const struct kit_form *f, int masked, struct kit_data *
 			 const uint64_t *want, char *why, size_t room)
 {
 	const uint64_t *params[5] = {x->out, x->in[0], x->in[1], x->in[2], x->in[3]};
-	struct sim_range range = {(uintptr_t)x, sizeof *x, NULL};
+	struct sim_range range = {(uintptr_t)x, sizeof *x, NULL, 0};
 	char text[4096];
 
 	memset(x->out, 0, sizeof x->out);

@@ -52,7 +52,7 @@ static void *alloc_global(void *opaque, size_t size, size_t align)
 
 	(void)opaque;
 	if (p && nglobals < MAX_GLOBALS)
-		globals[nglobals++] = (struct sim_range){(uint64_t)(uintptr_t)p, size, NULL};
+		globals[nglobals++] = (struct sim_range){(uint64_t)(uintptr_t)p, size, NULL, 0};
 	return p;
 }
 
@@ -215,7 +215,7 @@ static const char *execute(const struct rs_ptx_kernel *k, const struct sim_modul
 	enum sim_fault_kind kind;
 
 	for (unsigned i = 0; i < GEN_POINTERS; i++)
-		ranges[i] = (struct sim_range){region[i] - REGION / 2, REGION, NULL};
+		ranges[i] = (struct sim_range){region[i] - REGION / 2, REGION, NULL, 0};
 	memcpy(ranges + GEN_POINTERS, globals, nglobals * sizeof(*globals));
 	qsort(ranges, run.nranges, sizeof(*ranges), by_base);
 	memcpy(run.grid, launch->grid, sizeof(run.grid));

@@ -23,8 +23,8 @@ static char err[300];
 
 static enum sim_fault_kind run(const char *ptx, uint32_t grid, uint32_t block, struct sim_fault *f)
 {
-	struct sim_range r[2] = {{(uintptr_t)in, sizeof in, NULL},
-				 {(uintptr_t)out, sizeof out, NULL}};
+	struct sim_range r[2] = {{(uintptr_t)in, sizeof in, NULL, 0},
+				 {(uintptr_t)out, sizeof out, NULL, 0}};
 	void *params[2] = {in, out};
 
 	memset(out, 0, sizeof out);
@@ -362,7 +362,7 @@ static void test_grid(void)
 		"ld.param.u64 %o, [b]; mad.wide.u32 %o, %r15, 8, %o; cvt.u64.u32 %o, %r16; ret; }\n";
 	static const char store[] = "cvt.u64.u32 %o, %r16; ret;";
 	char text[sizeof ptx + 80];
-	struct sim_range r = {(uintptr_t)out, sizeof out, NULL};
+	struct sim_range r = {(uintptr_t)out, sizeof out, NULL, 0};
 	void *params[2] = {in, out};
 	const uint32_t blocks[2][3] = {{3, 2, 2}, {4, 5, 3}};
 

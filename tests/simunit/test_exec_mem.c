@@ -19,8 +19,8 @@ static const struct sim_range *ranges(void)
 {
 	static struct sim_range r[2];
 
-	r[0] = (struct sim_range){(uintptr_t)in, BYTES, NULL};
-	r[1] = (struct sim_range){(uintptr_t)out, BYTES, NULL};
+	r[0] = (struct sim_range){(uintptr_t)in, BYTES, NULL, 0};
+	r[1] = (struct sim_range){(uintptr_t)out, BYTES, NULL, 0};
 	return r;
 }
 
@@ -447,7 +447,7 @@ static void test_faults(void)
 static void test_uninitialised(void)
 {
 	static uint8_t init[BYTES];
-	struct sim_range r[2] = {{(uintptr_t)in, BYTES, init}, {(uintptr_t)out, BYTES, NULL}};
+	struct sim_range r[2] = {{(uintptr_t)in, BYTES, init, 0}, {(uintptr_t)out, BYTES, NULL, 0}};
 	void *params[2] = {in, out};
 	const char *ptx = FAULTY(
 		"",
