@@ -2,12 +2,11 @@
 /*
  * See image.h. Callers: kernels.c, while a module is loaded or a function given out.
  */
-#include "shim/image.h"
-#include "shim/log.h"
+#include "shim/image_priv.h"
+#include "tracker/cubin.h"
 #include "tracker/digest.h"
 #include "tracker/fatbin.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,26 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs_image *images;
 static struct rs_code *orphans; /* kernels without an image */
 
-static uint64_t hash_bytes(uint64_t h, const void *data, uint64_t bytes)
-{
-	const char *p = data;
-
-	for (uint64_t at = 0; at < bytes; at += RS_DIGEST_CHUNK) {
-		uint64_t n = bytes - at < RS_DIGEST_CHUNK ? bytes - at : RS_DIGEST_CHUNK;
-
-		h = rs_digest_mix(h + RS_DIGEST_K + rs_digest_chunk(p + at, n));
-	}
-	return h;
-}
-
-static uint64_t hash_cubin(const void *image)
-{
-	const Elf64_Ehdr *h = image;
-
-	return hash_bytes(3, image, h->e_shoff + (uint64_t)h->e_shnum * h->e_shentsize);
-}
-
-/* --- which PTX does the device run? ------------------------------------------------------------- */
+/* --- what does the device run? ------------------------------------------------------------------ */
 
 /* Compute capability of the current device as 10 * major + minor; 0 if the driver does not say. */
 static uint32_t device_sm(void)
@@ -59,22 +39,31 @@ static uint32_t device_sm(void)
 	return (uint32_t)(10 * major + minor);
 }
 
-/*
- * The driver takes machine code of the device's major version if there is some, else the newest PTX it
- * can compile. The code of different architectures may differ, so PTX counts only if it is the one that
- * is compiled, or if it has the architecture of the machine code that is taken.
- */
-static int choose(const uint8_t *fatbin, struct rs_fatbin_entry *ret_entry)
+/* The driver takes machine code of the device's major version if there is some. 0: none, or not known. */
+static uint32_t machine_of(const uint8_t *fatbin, uint32_t sm)
 {
-	uint32_t sm = device_sm(), machine = 0, best = 0;
 	struct rs_fatbin_entry e;
 	uint64_t cursor = 0;
-	int found = 0;
+	uint32_t machine = 0;
 
 	while (rs_fatbin_next(fatbin, &cursor, &e) == 1)
 		if (e.kind == 2 && sm && e.sm / 10 == sm / 10 && e.sm <= sm && e.sm > machine)
 			machine = e.sm;
-	cursor = 0;
+	return machine;
+}
+
+/*
+ * Else it compiles the newest PTX that it can. The code of different architectures may differ, so PTX counts
+ * only if it is the one that is compiled, or if it has the architecture of the machine code that is taken.
+ */
+static int choose(const uint8_t *fatbin, uint32_t sm, uint32_t machine,
+		  struct rs_fatbin_entry *ret_entry)
+{
+	struct rs_fatbin_entry e;
+	uint64_t cursor = 0;
+	uint32_t best = 0;
+	int found = 0;
+
 	while (rs_fatbin_next(fatbin, &cursor, &e) == 1) {
 		if (e.kind != 1 || (machine && e.sm != machine) || (sm && e.sm > sm))
 			continue;
@@ -93,86 +82,12 @@ static uint64_t hash_fatbin(const uint8_t *fatbin)
 	uint64_t cursor = 0, h = 2;
 
 	while (rs_fatbin_next(fatbin, &cursor, &e) == 1)
-		h = hash_bytes(rs_digest_mix(h + e.kind + ((uint64_t)e.sm << 16)), e.data, e.size);
+		h = rs_image_hash(rs_digest_mix(h + e.kind + ((uint64_t)e.sm << 16)), e.data,
+				  e.size);
 	return h;
 }
 
-/* --- analysis ----------------------------------------------------------------------------------- */
-
-static void keep_globals(struct rs_image *image, const struct rs_ptx *ptx)
-{
-	for (uint32_t i = 0; i < image->ptx->nkernels; i++)
-		if (image->ptx->kernels[i].reads_globals || image->ptx->kernels[i].writes_globals)
-			image->uses_globals = 1;
-	image->globals = image->uses_globals ? calloc(ptx->nvars + 1, sizeof(char *)) : NULL;
-	if (!image->globals)
-		return;
-	for (uint32_t i = 0; i < ptx->nvars; i++)
-		if (ptx->vars[i]->space == RS_PTX_SPACE_GLOBAL && ptx->vars[i]->size)
-			image->globals[image->nglobals++] = strdup(ptx->vars[i]->name);
-}
-
-static void keep_layout(struct rs_code *code, const struct rs_ptx_func *f)
-{
-	code->params = calloc(f->nparams + 1, sizeof(*code->params));
-	if (!code->params)
-		return;
-	for (uint32_t i = 0; i < f->nparams; i++) {
-		code->params[i].offset = (uint32_t)f->params[i]->offset;
-		code->params[i].size = (uint32_t)f->params[i]->size;
-	}
-	code->nparams = f->nparams;
-	code->param_bytes = (uint32_t)f->param_bytes;
-	code->layout = RS_LAYOUT_KNOWN;
-}
-
-static struct rs_code *new_code(const struct rs_image *image, const char *name)
-{
-	struct rs_code *code = calloc(1, sizeof(*code));
-
-	if (!code)
-		return NULL;
-	code->name = strdup(name);
-	if (!code->name) {
-		free(code);
-		return NULL;
-	}
-	code->hash = hash_bytes(image ? image->hash : 1, name, strlen(name));
-	if (image && image->ptx)
-		code->ptx = rs_ptx_module_find(image->ptx, name);
-	return code;
-}
-
-static void analyse(struct rs_image *image, const char *text, size_t len)
-{
-	struct rs_ptx_error err = {0, ""};
-	struct rs_ptx *ptx;
-	int r = rs_ptx_parse(text, len, &ptx, &err);
-
-	if (r) {
-		rs_log(RS_LOG_INFO, "PTX of an image is not understood, line %u: %s", err.line,
-		       err.text);
-		return;
-	}
-	if (!rs_ptx_analyse(ptx, &image->ptx)) {
-		keep_globals(image, ptx);
-		for (uint32_t i = 0; i < ptx->nfuncs; i++) {
-			struct rs_code *code;
-
-			if (!ptx->funcs[i]->is_entry || ptx->funcs[i]->is_extern)
-				continue;
-			code = new_code(image, ptx->funcs[i]->name);
-			if (!code)
-				continue;
-			keep_layout(code, ptx->funcs[i]);
-			code->next = image->codes;
-			image->codes = code;
-		}
-	} else {
-		image->ptx = NULL;
-	}
-	rs_ptx_free(ptx);
-}
+/* --- images ------------------------------------------------------------------------------------- */
 
 /* The image of that hash; analysed outside of the lock, so two threads may both do it: one wins. */
 static struct rs_image *find(uint64_t hash)
@@ -186,7 +101,7 @@ static struct rs_image *find(uint64_t hash)
 	return i;
 }
 
-static struct rs_image *image_of(uint64_t hash, const char *text, size_t len)
+static struct rs_image *image_of(uint64_t hash, const struct rs_image_source *source)
 {
 	struct rs_image *image = find(hash), *other;
 
@@ -196,8 +111,7 @@ static struct rs_image *image_of(uint64_t hash, const char *text, size_t len)
 	if (!image)
 		return NULL;
 	image->hash = hash;
-	if (text)
-		analyse(image, text, len);
+	rs_image_learn(image, source);
 	pthread_mutex_lock(&lock);
 	for (other = images; other && other->hash != hash; other = other->next)
 		;
@@ -213,14 +127,16 @@ static struct rs_image *image_of_fatbin(const uint8_t *fatbin)
 {
 	uint64_t hash = hash_fatbin(fatbin);
 	struct rs_image *image = find(hash);
+	uint32_t sm = device_sm(), machine = machine_of(fatbin, sm);
 	struct rs_fatbin_entry e;
 	char *text = NULL;
 
 	if (image)
 		return image;
-	if (choose(fatbin, &e))
+	if (choose(fatbin, sm, machine, &e))
 		text = rs_unpack(&e);
-	image = image_of(hash, text, text ? strlen(text) : 0);
+	image = image_of(hash, &(struct rs_image_source){text, text ? strlen(text) : 0, fatbin,
+							 machine, NULL});
 	free(text);
 	return image;
 }
@@ -235,11 +151,13 @@ struct rs_image *rs_image_of_memory(const void *data)
 	switch (rs_image_identify(data, &fatbin)) {
 	case RS_IMAGE_PTX:
 		len = strlen(data);
-		return image_of(hash_bytes(1, data, len), data, len);
+		return image_of(rs_image_hash(1, data, len),
+				&(struct rs_image_source){data, len, NULL, 0, NULL});
 	case RS_IMAGE_FATBIN:
 		return image_of_fatbin(fatbin);
 	case RS_IMAGE_CUBIN:
-		return image_of(hash_cubin(data), NULL, 0);
+		return image_of(rs_image_hash(3, data, rs_cubin_size(data)),
+				&(struct rs_image_source){NULL, 0, NULL, 0, data});
 	case RS_IMAGE_UNKNOWN:
 		break;
 	}
@@ -282,10 +200,9 @@ struct rs_code *rs_image_code(struct rs_image *image, const char *name)
 	struct rs_code **list = image ? &image->codes : &orphans, *code;
 
 	pthread_mutex_lock(&lock);
-	for (code = *list; code && strcmp(code->name, name); code = code->next)
-		;
+	code = rs_image_find(*list, name);
 	if (!code) {
-		code = new_code(image, name);
+		code = rs_image_new_code(image, name);
 		if (code) {
 			code->next = *list;
 			*list = code;
@@ -326,6 +243,7 @@ void rs_image_layout(struct rs_code *code, const void *handle, int is_kernel)
 	pthread_mutex_lock(&lock);
 	if (code->layout == RS_LAYOUT_ASK && r == CUDA_ERROR_INVALID_VALUE) {
 		/* The first index that does not exist: all are known. */
+		free(code->params);
 		code->params = params;
 		code->nparams = n;
 		code->param_bytes = (uint32_t)bytes;
@@ -333,7 +251,9 @@ void rs_image_layout(struct rs_code *code, const void *handle, int is_kernel)
 	} else {
 		free(params);
 		if (code->layout == RS_LAYOUT_ASK)
-			__atomic_store_n(&code->layout, RS_LAYOUT_NONE, __ATOMIC_RELEASE);
+			__atomic_store_n(&code->layout,
+					 code->params_found ? RS_LAYOUT_KNOWN : RS_LAYOUT_NONE,
+					 __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -2,6 +2,9 @@
 /*
  * Code images by content: the PTX inside, what it proves about each kernel, where parameters are.
  *
+ * Where the device runs machine code that came without its PTX (NVIDIA's libraries), the code's own tables
+ * (tracker/cubin.h) tell where parameters are and which variables a kernel can reach besides its arguments.
+ *
  * An image is analysed once; its kernels' names and analyses live as long as the process.
  * Locks: one mutex around the list of images and each image's list of kernels; never held while
  * parsing or calling the driver.
@@ -21,6 +24,9 @@ struct rs_code {
 	const char *name;
 	uint64_t hash;			 /* of the name and the image's content */
 	const struct rs_ptx_kernel *ptx; /* NULL: nothing could be proved */
+	uint8_t opaque;			 /* no PTX: it may write anything */
+	uint8_t globals;		 /* no PTX: the image has variables, or may have some */
+	uint8_t params_found;		 /* in the image: they count if the driver does not tell */
 	uint8_t layout;			 /* enum rs_layout; then the fields below are constant */
 	uint32_t nparams, param_bytes;
 	struct rs_code_param *params;
@@ -32,7 +38,8 @@ enum rs_layout { RS_LAYOUT_ASK, RS_LAYOUT_KNOWN, RS_LAYOUT_NONE };
 struct rs_image {
 	uint64_t hash;
 	struct rs_ptx_module *ptx; /* NULL: none, or not what the device runs */
-	uint8_t uses_globals;	   /* some kernel reads or writes .global variables */
+	uint8_t hidden;		   /* there may be variables whose names are not known */
+	uint8_t calls_out;	   /* machine code that calls a function of the driver */
 	char **globals;
 	unsigned nglobals;
 	struct rs_code *codes;

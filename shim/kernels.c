@@ -19,6 +19,7 @@ struct loaded {
 	struct rs_image *image;
 	uint8_t is_library;
 	uint8_t resolved; /* globals of the image are looked up, in ctx */
+	uint8_t unnamed;  /* the driver did not find all of them */
 	uint64_t ctx;
 	struct rs_kernel *kernels;
 	struct globals *globals;
@@ -263,51 +264,67 @@ void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint6
 					  RS_ALLOC_GLOBAL));
 }
 
-static void resolve(struct rs_tls *t, const struct loaded *l, const struct rs_image *image)
+static CUresult ask(const struct loaded *l, const char *name, CUdeviceptr *addr, size_t *bytes)
 {
-	for (unsigned i = 0; i < image->nglobals; i++) {
-		const char *name = image->globals[i];
-		CUdeviceptr addr = 0;
-		size_t bytes = 0;
-		CUresult r;
+	CUlibrary library = (CUlibrary)(uintptr_t)l->owner;
+	CUresult r;
 
-		if (!name)
-			continue;
-		if (l->is_library)
-			r = rs_real.cuLibraryGetGlobal(&addr, &bytes,
-						       (CUlibrary)(uintptr_t)l->owner, name);
-		else
-			r = rs_real.cuModuleGetGlobal_v2(&addr, &bytes,
-							 (CUmodule)(uintptr_t)l->owner, name);
-		if (r == CUDA_SUCCESS)
-			rs_kernels_global(t, l->owner, addr, bytes);
-	}
+	if (!l->is_library)
+		return rs_real.cuModuleGetGlobal_v2(addr, bytes, (CUmodule)(uintptr_t)l->owner,
+						    name);
+	r = rs_real.cuLibraryGetGlobal(addr, bytes, library, name);
+	return r == CUDA_SUCCESS ? r : rs_real.cuLibraryGetManaged(addr, bytes, library, name);
 }
 
+/* Non-zero if a variable cannot be had. */
+static int resolve(struct rs_tls *t, const struct loaded *l)
+{
+	int unnamed = 0;
+
+	for (unsigned i = 0; i < l->image->nglobals; i++) {
+		CUdeviceptr addr = 0;
+		size_t bytes = 0;
+
+		if (ask(l, l->image->globals[i], &addr, &bytes) == CUDA_SUCCESS)
+			rs_kernels_global(t, l->owner, addr, bytes);
+		else
+			unnamed = 1;
+	}
+	return unnamed;
+}
+
+/*
+ * What the image names, asked for once; two threads may both do it. The driver finds static variables, too,
+ * as a rule. One that it does not find can neither be compared nor put back, but nobody else can write it.
+ */
 int rs_kernels_globals(struct rs_tls *t, const struct rs_kernel *k, const struct rs_global **ret,
 		       unsigned *ret_n)
 {
+	struct loaded *l, copy = {0};
 	uint64_t ctx = rs_ctx_current(t);
-	struct loaded *l;
-	int first = 0;
+	int unnamed = 0;
 
+	pthread_mutex_lock(&lock);
+	l = rs_handles_find(&owners, k->owner);
+	if (l)
+		copy = *l;
+	pthread_mutex_unlock(&lock);
+	if (!copy.image)
+		return 1;
+	if (copy.resolved && copy.ctx != ctx)
+		return -EXDEV;
+	if (!copy.resolved)
+		unnamed = resolve(t, &copy);
 	pthread_mutex_lock(&lock);
 	l = rs_handles_find(&owners, k->owner);
 	if (l && !l->resolved) {
 		l->resolved = 1;
 		l->ctx = ctx;
-		first = 1;
+		l->unnamed = (uint8_t)unnamed;
 	}
+	*ret = l && l->globals ? l->globals->at : NULL;
+	*ret_n = l && l->globals ? l->globals->n : 0;
+	unnamed = !l || l->unnamed || copy.image->hidden;
 	pthread_mutex_unlock(&lock);
-	if (!l || !l->image)
-		return -ENOENT;
-	if (l->ctx != ctx)
-		return -EXDEV;
-	if (first)
-		resolve(t, l, l->image);
-	pthread_mutex_lock(&lock);
-	*ret = l->globals ? l->globals->at : NULL;
-	*ret_n = l->globals ? l->globals->n : 0;
-	pthread_mutex_unlock(&lock);
-	return 0;
+	return unnamed;
 }

@@ -41,8 +41,8 @@ void rs_kernels_function_of(const void *kernel, const void *function);
 /* A variable of owner has an address: from now on it is tracked memory. */
 void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint64_t bytes);
 /*
- * The global variables of a kernel's module, all of them tracked. -ENOENT when they are not known, -EXDEV when
- * they were found in another context.
+ * The global variables of a kernel's module, all of them tracked. 1 when there may be others, that nobody has a name
+ * for or that the driver does not find by name; -EXDEV when they were found in another context.
  */
 int rs_kernels_globals(struct rs_tls *t, const struct rs_kernel *k, const struct rs_global **ret,
 		       unsigned *ret_n);

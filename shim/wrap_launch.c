@@ -4,7 +4,8 @@
  *
  * With PTX: one range per dereferenced parameter word and direction, as the analysis bounds it for this
  * launch's arguments and grid. Without: every allocation that an 8-byte word of the parameters points
- * into. A handle of unknown origin, or parameters of unknown layout: everything.
+ * into, and the global variables of the module (untracked memory, where they are not known). A handle of
+ * unknown origin, or parameters of unknown layout: everything.
  * The scan is made at every launch, for the contents of the arguments change.
  * Callers: the program, any thread. No locks, except at a kernel's first launch.
  */
@@ -205,16 +206,23 @@ static void by_scan(struct rs_call *c, struct rs_access *a, struct rs_params b)
 	}
 }
 
+static int uses_globals(const struct rs_code *code)
+{
+	const struct rs_ptx_kernel *k = code->ptx;
+
+	return k ? k->reads_globals || k->writes_globals : code->globals;
+}
+
 static void globals(struct rs_call *c, struct rs_access *a, const struct rs_ptx_kernel *k,
 		    const struct rs_global *g, unsigned n)
 {
-	int dir = (k->reads_globals ? RS_READ : 0) | (k->writes_globals ? RS_WRITE : 0);
+	int dir = (!k || k->reads_globals ? RS_READ : 0) | (!k || k->writes_globals ? RS_WRITE : 0);
 
 	for (unsigned i = 0; i < n; i++)
 		a[c->naccess++] = (struct rs_access){.addr = g[i].addr,
 						     .bytes = g[i].bytes,
 						     .dir = (uint8_t)dir,
-						     .how = RS_HOW_PTX,
+						     .how = k ? RS_HOW_PTX : RS_HOW_REACHABLE,
 						     .slot = UINT16_MAX};
 }
 
@@ -247,22 +255,26 @@ void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_lau
 	if (rs_launch_params(t, k, l, &b))
 		return;
 	ptx = k->code->ptx;
-	if (ptx && (ptx->reads_globals || ptx->writes_globals) && rs_kernels_globals(t, k, &g, &ng))
-		return;
-	n = ptx ? 2 * ptx->nwords + ng : (unsigned)(b.n / 8);
+	if (uses_globals(k->code)) {
+		int unnamed = rs_kernels_globals(t, k, &g, &ng);
+
+		if (unnamed < 0)
+			return;
+		c->untracked |= (uint8_t)unnamed;
+	}
+	n = (ptx ? 2 * ptx->nwords : (unsigned)(b.n / 8)) + ng;
 	a = t->access;
 	if (rs_unlikely(n > t->access_cap))
 		RS_ENGINE(a = rs_call_scratch(t, n + 16));
 	if (n && !a)
 		return;
 	c->access = a;
-	c->everything = ptx && ptx->opaque;
-	if (ptx) {
+	c->everything = ptx ? ptx->opaque : k->code->opaque;
+	if (ptx)
 		by_ptx(c, t, a, ptx, b, l);
-		globals(c, a, ptx, g, ng);
-	} else {
+	else
 		by_scan(c, a, b);
-	}
+	globals(c, a, ptx, g, ng);
 }
 
 #define LAUNCH(sym, flavour, stream, params, args, ...)                                            \
