@@ -106,6 +106,7 @@ struct rs_coverage {
 	uint64_t by_name;	 /* wrappers chosen by name: the address was not an exported one */
 	uint64_t export_tables;	 /* private tables handed out */
 	uint64_t unknown_kernel; /* launches of a handle that no hook had seen */
+	uint64_t opaque_graphs;	 /* launches of graphs that could not be described */
 	uint64_t lost_threads;	 /* threads without memory for their state */
 };
 extern struct rs_coverage rs_coverage;

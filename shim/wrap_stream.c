@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams, synchronisation, capture, host functions and graph launches (groups D1 to D3, C7, E1, E2).
+ * Streams, synchronisation, capture and host functions (groups D1 to D3, C7, E1).
  *
  * Synchronising is the moment at which the engine looks for finished digests. While a stream is being
  * captured its calls are recorded by the driver, not run; rs_state.captures keeps the question cheap.
@@ -55,33 +55,28 @@ SYNC(cuEventSynchronize, (CUevent hEvent), (hEvent))
 SYNC(cuCtxSynchronize, (void), ())
 SYNC(cuCtxSynchronize_v2, (CUcontext ctx), (ctx))
 
-/* --- host code and graphs ----------------------------------------------------------------------- */
+/* --- host code ---------------------------------------------------------------------------------- */
 
-#define OPAQUE(sym, kind, stream, flavour, params, args, flag)                                     \
+#define HOST(sym, flavour, params, args)                                                           \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
 		struct rs_call call;                                                               \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, args);                                                            \
-		rs_call_begin(&call, t, RS_EP_##sym, kind, stream, flavour, NULL);                 \
-		call.flag = 1;                                                                     \
+		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_HOST, hStream, flavour, NULL);        \
+		call.host_effect = 1;                                                              \
 		RS_CALL(t, &call, r, sym, args);                                                   \
 		RS_LEAVE(t, r);                                                                    \
 	}
 
 #define P_H (CUstream hStream, CUhostFn fn, void *userData)
 #define A_H (hStream, fn, userData)
-OPAQUE(cuLaunchHostFunc, RS_CALL_HOST, hStream, RS_PLAIN, P_H, A_H, host_effect)
-OPAQUE(cuLaunchHostFunc_ptsz, RS_CALL_HOST, hStream, RS_PTSZ, P_H, A_H, host_effect)
+HOST(cuLaunchHostFunc, RS_PLAIN, P_H, A_H)
+HOST(cuLaunchHostFunc_ptsz, RS_PTSZ, P_H, A_H)
 #define P_C (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 #define A_C (hStream, callback, userData, flags)
-OPAQUE(cuStreamAddCallback, RS_CALL_HOST, hStream, RS_PLAIN, P_C, A_C, host_effect)
-OPAQUE(cuStreamAddCallback_ptsz, RS_CALL_HOST, hStream, RS_PTSZ, P_C, A_C, host_effect)
-
-#define P_G (CUgraphExec hGraphExec, CUstream hStream)
-#define A_G (hGraphExec, hStream)
-OPAQUE(cuGraphLaunch, RS_CALL_OTHER, hStream, RS_PLAIN, P_G, A_G, everything)
-OPAQUE(cuGraphLaunch_ptsz, RS_CALL_OTHER, hStream, RS_PTSZ, P_G, A_G, everything)
+HOST(cuStreamAddCallback, RS_PLAIN, P_C, A_C)
+HOST(cuStreamAddCallback_ptsz, RS_PTSZ, P_C, A_C)
 
 /* --- capture ------------------------------------------------------------------------------------ */
 

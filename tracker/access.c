@@ -233,13 +233,13 @@ static void hold_before_write(struct rs_callstate *c, struct rs_window *w, const
 	}
 }
 
-/* A call of no other kind that may do anything is the launch of a graph. */
 static uint32_t call_flags(const struct rs_call *call)
 {
-	uint32_t opaque = call->kind == RS_CALL_OTHER ? RS_F_CAPTURE : RS_F_UNKNOWN_WRITER;
-
-	return (call->everything ? opaque : 0u) | (call->untracked ? RS_F_UNTRACKED : 0u) |
-	       (call->host_effect ? RS_F_HOST_EFFECT : 0u) | (call->capturing ? RS_F_CAPTURE : 0u);
+	if (call->capturing)
+		return RS_F_CAPTURE;
+	return (call->everything ? RS_F_UNKNOWN_WRITER : 0u) |
+	       (call->untracked ? RS_F_UNTRACKED : 0u) |
+	       (call->host_effect ? RS_F_HOST_EFFECT : 0u);
 }
 
 /* Does everything that was written to these bytes come before this read? */

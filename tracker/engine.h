@@ -172,6 +172,11 @@ struct rs_access {
 	uint8_t dense; /* writes: every byte of the range is certainly written */
 	uint16_t
 		slot; /* which argument: parameter byte offset / 8; copies: 0 destination, 1 source */
+	/*
+	 * Writes, at rs_engine_after: not 0 when parts of the range have been written again by later calls of the
+	 * same launch; it says by which ones. What is there then is not what this call has left.
+	 */
+	uint16_t late;
 };
 
 enum rs_call_kind { RS_CALL_COPY, RS_CALL_FILL, RS_CALL_KERNEL, RS_CALL_HOST, RS_CALL_OTHER };
@@ -184,7 +189,7 @@ struct rs_call {
 	struct rs_queue q;
 	const struct rs_access *access;
 	unsigned naccess;
-	uint8_t everything;   /* may read and write any allocation (unknown writer, graph launch) */
+	uint8_t everything;   /* may read and write any allocation (unknown writer) */
 	uint8_t host_effect;  /* copies to host memory or runs host code */
 	uint8_t untracked;    /* dereferences an address outside of every known allocation */
 	uint8_t capturing;    /* the stream is being captured: nothing runs now */
@@ -200,7 +205,8 @@ int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_que
 
 /*
  * A launch of many kernels and copies at once (a graph): before for each in an order that the graph allows,
- * the real call, after for each.
+ * the real call, after for each, in the same order. A write that is over before the launch is (a later call
+ * writes the same bytes, or frees them) is then none (dir).
  */
 void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call);
 void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok);

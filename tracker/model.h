@@ -214,6 +214,7 @@ struct rs_logged_access {
 	uint64_t serial, off, len;
 	uint8_t dir, cls, exact; /* exact: bounds known, digest comparable */
 	uint16_t slot, piece;
+	uint16_t late; /* of digest: rs_access.late */
 	struct rs_words *digest; /* products */
 };
 struct rs_logged_call {

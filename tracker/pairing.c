@@ -186,7 +186,7 @@ int rs_pair_taken_over(struct rs_callstate *c, struct rs_window *w, struct rs_al
 	made = made_before(w->seg, w->matched, &(struct rs_range){.a = a, .off = off, .len = len},
 			   &after);
 	if (!made || made->cls != RS_CLASS_PRODUCT || made->off != off || made->len != len ||
-	    !made->digest)
+	    !made->digest || made->late)
 		return 0;
 	who.how = RS_HOW_UNKNOWN;
 	who.step = w->seg->step;
@@ -241,9 +241,11 @@ static void digest_product(struct rs_callstate *c, struct rs_window *w,
 		return;
 	if (w->kind == RS_WINDOW_FORWARD) {
 		la->digest = words;
+		la->late = x->late;
 	} else {
+		/* bytes of different moments: cannot be told */
 		struct rs_check *k = rs_check_add(w->rec, RS_CHECK_PRODUCT, r->a, r->off, r->len,
-						  la->digest, words);
+						  la->late == x->late ? la->digest : NULL, words);
 
 		if (k) {
 			k->exact = la->exact && x->dense && !x->whole;

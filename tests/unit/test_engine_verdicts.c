@@ -204,7 +204,7 @@ int main(void)
 	kept(RS_MODE_PRESERVE, 0);
 	kept(RS_MODE_PRESERVE, 1);
 	opaque(RS_CALL_KERNEL, 1, 0, "[\"RS050\"]");
-	opaque(RS_CALL_OTHER, 1, 0, "[\"RS030\"]");
+	opaque(RS_CALL_OTHER, 1, 0, "[\"RS050\"]");
 	opaque(RS_CALL_KERNEL, 0, 1, "[\"RS030\"]");
 	return tap_done();
 }
