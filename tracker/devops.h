@@ -26,6 +26,19 @@ static inline uint64_t rs_digest_count(uint64_t bytes)
 	return (bytes + RS_DIGEST_CHUNK - 1) / RS_DIGEST_CHUNK;
 }
 
+/* Preserved bytes are thinned out by pages of this size; the last one of a range may be shorter. */
+#define RS_PAGE 65536u
+
+static inline uint64_t rs_page_count(uint64_t bytes)
+{
+	return (bytes + RS_PAGE - 1) / RS_PAGE;
+}
+
+/* One of many copies; they do not overlap. */
+struct rs_move {
+	uint64_t dst, src, bytes;
+};
+
 struct rs_devops {
 	void *opaque;
 	/* Device memory, at least 256-byte aligned. -ENOMEM when there is none. */
@@ -39,6 +52,13 @@ struct rs_devops {
 	 */
 	int (*digest)(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes,
 		      uint64_t *out);
+	/* Many copies in one operation (gather, scatter). The list is the caller's again on return. */
+	int (*move)(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n);
+	/* Exchange two ranges that do not overlap. */
+	int (*swap)(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes);
+	/* out: one word per RS_PAGE of the two ranges, 0 where all bytes are equal, else 1; from result_alloc. */
+	int (*diff)(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
+		    uint64_t *out);
 	/* Host memory that the device writes and the host reads once an event has passed. */
 	int (*result_alloc)(void *opaque, struct rs_queue q, uint64_t words, uint64_t **ret_words);
 	void (*result_free)(void *opaque, uint64_t *words);

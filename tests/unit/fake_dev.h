@@ -22,7 +22,15 @@
 #define FAKE_OPS    256
 
 struct fake_op {
-	enum { FAKE_COPY, FAKE_DIGEST, FAKE_RECORD, FAKE_WAIT, FAKE_CALL } kind;
+	enum {
+		FAKE_COPY,
+		FAKE_SWAP,
+		FAKE_DIFF,
+		FAKE_DIGEST,
+		FAKE_RECORD,
+		FAKE_WAIT,
+		FAKE_CALL
+	} kind;
 	uint64_t dst, src, bytes;
 	uint64_t *out;
 	uint64_t event;
@@ -63,6 +71,16 @@ static int fake_ready(const struct fake_op *op)
 	return op->kind != FAKE_WAIT || fake.event[op->event].passed;
 }
 
+static void fake_exchange(uint8_t *a, uint8_t *b, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		uint8_t x = a[i];
+
+		a[i] = b[i];
+		b[i] = x;
+	}
+}
+
 /* Run the head of queue q if it may run. */
 static int fake_run_one(unsigned q)
 {
@@ -77,6 +95,15 @@ static int fake_run_one(unsigned q)
 	switch (op.kind) {
 	case FAKE_COPY:
 		memmove((void *)op.dst, (void *)op.src, op.bytes);
+		break;
+	case FAKE_SWAP:
+		fake_exchange((uint8_t *)op.dst, (uint8_t *)op.src, op.bytes);
+		break;
+	case FAKE_DIFF:
+		for (uint64_t at = 0; at < op.bytes; at += RS_PAGE)
+			op.out[at / RS_PAGE] =
+				!!memcmp((char *)op.dst + at, (char *)op.src + at,
+					 op.bytes - at < RS_PAGE ? op.bytes - at : RS_PAGE);
 		break;
 	case FAKE_DIGEST:
 		rs_digest_range((void *)op.src, op.bytes, op.out);
@@ -179,6 +206,39 @@ static int fake_copy(void *o, struct rs_queue q, uint64_t dst, uint64_t src, uin
 		q, (struct fake_op){.kind = FAKE_COPY, .dst = dst, .src = src, .bytes = bytes});
 }
 
+static int fake_move(void *o, struct rs_queue q, const struct rs_move *list, uint64_t n)
+{
+	uint64_t i;
+
+	if (fake.fail_copy && !--fake.fail_copy)
+		return -EIO;
+	(void)o;
+	for (i = 0; i < n; i++)
+		fake_enqueue(q, (struct fake_op){.kind = FAKE_COPY,
+						 .dst = list[i].dst,
+						 .src = list[i].src,
+						 .bytes = list[i].bytes});
+	return 0;
+}
+
+static int fake_swap(void *o, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes)
+{
+	(void)o;
+	if (fake.fail_copy && !--fake.fail_copy)
+		return -EIO;
+	return fake_enqueue(
+		q, (struct fake_op){.kind = FAKE_SWAP, .dst = a, .src = b, .bytes = bytes});
+}
+
+static int fake_diff(void *o, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
+		     uint64_t *out)
+{
+	(void)o;
+	return fake_enqueue(
+		q, (struct fake_op){
+			   .kind = FAKE_DIFF, .dst = a, .src = b, .bytes = bytes, .out = out});
+}
+
 static int fake_digest(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out)
 {
 	(void)o;
@@ -248,6 +308,9 @@ static const struct rs_devops fake_ops = {
 	.alloc = fake_alloc,
 	.free = fake_free,
 	.copy = fake_copy,
+	.move = fake_move,
+	.swap = fake_swap,
+	.diff = fake_diff,
 	.digest = fake_digest,
 	.result_alloc = fake_result_alloc,
 	.result_free = fake_result_free,

@@ -253,7 +253,7 @@ static void unseen_writer(void)
 	KERNEL(ends, W_(y, 1), R_(x, 2));
 	POP();
 	is_u64(stats().outcome[2], 1, "bytes that changed without a write are a divergence");
-	ok(count(rig_read("records.jsonl"), "RS051"), "of its own kind");
+	ok(count(rig_read("records.jsonl"), "RS052"), "of its own kind");
 	PUSH("replay:f#0");
 	x[0] = 0;
 	KERNEL(ends, W_(y, 1), R_(x, 2));
