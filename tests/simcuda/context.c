@@ -167,6 +167,8 @@ static void context_free(CUcontext ctx)
 		sim_stream_free(ctx->streams);
 	while (ctx->ndetached)
 		sim_op_unref(ctx->detached[--ctx->ndetached]);
+	sim_object_free_ctx(ctx);
+	sim_array_free_ctx(ctx);
 	sim_mem_free_ctx(ctx);
 	while (*at != ctx)
 		at = &(*at)->next;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies: one-dimensional, strided, peer, in the plain and per-thread twins.
+ * Copies: one-dimensional, strided, peer, to and from arrays, in the plain and per-thread twins.
  *
  * What a copy does to the host follows "API synchronization behavior" of the driver manual:
  *   from pageable memory   the bytes are taken during the call; a synchronous copy first waits for its
  *                          stream, then returns before the device has them
  *   to pageable memory     returns when the bytes are there, synchronous or not
  *   pinned memory          synchronous: returns when done; asynchronous: bytes are read at its turn
- *   inside the device      never waits
+ *   inside the device      never waits; arrays are inside the device
  *   host to host           returns when done
- * Addresses decide what a pointer is (unified addressing). Driver lock held.
+ * Addresses decide what a pointer is (unified addressing). A side that is an array is kept as the address
+ * inside of its memory, so that all copies are one; handle and serial say that it is no pointer.
+ * Driver lock held.
  */
 #include "tests/simcuda/sim.h"
 
@@ -39,16 +41,22 @@ static bool bad_side(uint64_t addr, size_t bytes, bool must_be_ours)
 	return !sim_mem_covers(addr, bytes);
 }
 
+static enum sim_mem_kind kind_of(CUarray a, uint64_t addr)
+{
+	return a ? SIM_MEM_DEVICE : sim_mem_kind(addr);
+}
+
 static CUresult check(struct sim_copy *c, bool dst_ours, bool src_ours)
 {
-	enum sim_mem_kind d = sim_mem_kind(c->dst), s = sim_mem_kind(c->src);
+	enum sim_mem_kind d = kind_of(c->darray, c->dst), s = kind_of(c->sarray, c->src);
 	size_t dbytes, sbytes;
 
 	if (!c->width || !c->height || !c->depth)
 		return CUDA_SUCCESS;
 	if (!span(c->width, c->height, c->depth, c->dpitch, c->dheight, &dbytes) ||
 	    !span(c->width, c->height, c->depth, c->spitch, c->sheight, &sbytes) ||
-	    bad_side(c->dst, dbytes, dst_ours) || bad_side(c->src, sbytes, src_ours))
+	    (!c->darray && bad_side(c->dst, dbytes, dst_ours)) ||
+	    (!c->sarray && bad_side(c->src, sbytes, src_ours)))
 		return CUDA_ERROR_INVALID_VALUE;
 	c->to_host = d == SIM_MEM_PAGEABLE || d >= SIM_MEM_PINNED;
 	c->from_host = s == SIM_MEM_PAGEABLE || s >= SIM_MEM_PINNED;
@@ -74,7 +82,7 @@ static int stage(struct sim_copy *c)
 CUresult sim_copy_submit(CUstream s, struct sim_copy *c, bool async)
 {
 	struct sim_work w = {.kind = SIM_WORK_COPY, .copy = *c};
-	enum sim_mem_kind d = sim_mem_kind(c->dst), from = sim_mem_kind(c->src);
+	enum sim_mem_kind d = kind_of(c->darray, c->dst), from = kind_of(c->sarray, c->src);
 	bool wait;
 	CUresult r;
 
@@ -184,39 +192,137 @@ SIM_TWINS(cuMemcpyPeerAsync, _ptsz, SIM_CTX,
 
 /* ---- strided ---- */
 
-static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, uint64_t *ret,
-		    bool *ret_ours)
+/* One side of a strided copy, as given. */
+struct box {
+	CUmemorytype type;
+	const void *host;
+	CUdeviceptr device;
+	CUarray array;
+	size_t x, y, z, lod, pitch, rows;
+};
+
+/* The same as an address. */
+struct place {
+	uint64_t addr, serial;
+	size_t pitch, rows;
+	CUarray array;
+	bool ours;
+};
+
+static CUresult place_array(const CUDA_MEMCPY3D *p, const struct box *b, struct place *ret)
 {
-	*ret_ours = type == CU_MEMORYTYPE_DEVICE;
-	*ret = type == CU_MEMORYTYPE_HOST ? addr_of(host) : device;
-	return type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||
-	       type == CU_MEMORYTYPE_UNIFIED;
+	CUarray a = b->array;
+	bool empty = !p->WidthInBytes || !p->Height || !p->Depth;
+
+	if (!sim_handle_is(a, SIM_H_ARRAY))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (b->x % a->elem || b->x > a->pitch || b->y > a->rows || b->z > a->slices ||
+	    (!empty && (p->WidthInBytes > a->pitch - b->x || p->Height > a->rows - b->y ||
+			p->Depth > a->slices - b->z)))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = (struct place){.addr = addr_of(a->data),
+			      .serial = a->serial,
+			      .pitch = a->pitch,
+			      .rows = a->rows,
+			      .array = a};
+	return CUDA_SUCCESS;
+}
+
+static CUresult place_pointer(const CUDA_MEMCPY3D *p, const struct box *b, struct place *ret)
+{
+	if (b->type != CU_MEMORYTYPE_HOST && b->type != CU_MEMORYTYPE_DEVICE &&
+	    b->type != CU_MEMORYTYPE_UNIFIED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = (struct place){.addr = b->type == CU_MEMORYTYPE_HOST ? addr_of(b->host) : b->device,
+			      .ours = b->type == CU_MEMORYTYPE_DEVICE};
+	/* A pitch of 0 stands for packed rows. */
+	ret->pitch = b->pitch ? b->pitch : p->WidthInBytes + b->x;
+	ret->rows = b->rows ? b->rows : p->Height + b->y;
+	if (ret->pitch < p->WidthInBytes + b->x || (p->Depth > 1 && ret->rows < p->Height + b->y))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult place(const CUDA_MEMCPY3D *p, const struct box *b, struct place *ret)
+{
+	CUresult r;
+
+	if (b->lod)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = b->type == CU_MEMORYTYPE_ARRAY ? place_array(p, b, ret) : place_pointer(p, b, ret);
+	if (!r)
+		ret->addr += (b->z * ret->rows + b->y) * ret->pitch + b->x;
+	return r;
 }
 
 CUresult sim_copy_prepare(const CUDA_MEMCPY3D *p, struct sim_copy *ret)
 {
-	struct sim_copy c = {.width = p->WidthInBytes, .height = p->Height, .depth = p->Depth};
-	bool dst_ours, src_ours;
+	struct box dst = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes,
+			  p->dstY,	    p->dstZ,	p->dstLOD,    p->dstPitch, p->dstHeight};
+	struct box src = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes,
+			  p->srcY,	    p->srcZ,	p->srcLOD,    p->srcPitch, p->srcHeight};
+	struct place d, s;
+	CUresult r = place(p, &dst, &d);
 
-	if (!base_of(p->dstMemoryType, p->dstHost, p->dstDevice, &c.dst, &dst_ours) ||
-	    !base_of(p->srcMemoryType, p->srcHost, p->srcDevice, &c.src, &src_ours))
-		return p->dstMemoryType == CU_MEMORYTYPE_ARRAY ||
-				       p->srcMemoryType == CU_MEMORYTYPE_ARRAY
-			       ? CUDA_ERROR_NOT_SUPPORTED
-			       : CUDA_ERROR_INVALID_VALUE;
-	/* A pitch of 0 stands for packed rows. */
-	c.dpitch = p->dstPitch ? p->dstPitch : p->WidthInBytes + p->dstXInBytes;
-	c.spitch = p->srcPitch ? p->srcPitch : p->WidthInBytes + p->srcXInBytes;
-	c.dheight = p->dstHeight ? p->dstHeight : p->Height + p->dstY;
-	c.sheight = p->srcHeight ? p->srcHeight : p->Height + p->srcY;
-	if (c.dpitch < p->WidthInBytes + p->dstXInBytes ||
-	    c.spitch < p->WidthInBytes + p->srcXInBytes || p->dstLOD || p->srcLOD ||
-	    (p->Depth > 1 && (c.dheight < p->Height + p->dstY || c.sheight < p->Height + p->srcY)))
+	if (!r)
+		r = place(p, &src, &s);
+	if (r)
+		return r;
+	if (d.array && s.array &&
+	    (d.array->elem != s.array->elem || p->WidthInBytes % d.array->elem))
 		return CUDA_ERROR_INVALID_VALUE;
-	c.dst += (p->dstZ * c.dheight + p->dstY) * c.dpitch + p->dstXInBytes;
-	c.src += (p->srcZ * c.sheight + p->srcY) * c.spitch + p->srcXInBytes;
-	*ret = c;
-	return check(ret, dst_ours, src_ours);
+	*ret = (struct sim_copy){.dst = d.addr,
+				 .src = s.addr,
+				 .dpitch = d.pitch,
+				 .spitch = s.pitch,
+				 .dheight = d.rows,
+				 .sheight = s.rows,
+				 .width = p->WidthInBytes,
+				 .height = p->Height,
+				 .depth = p->Depth,
+				 .darray = d.array,
+				 .sarray = s.array,
+				 .dserial = d.serial,
+				 .sserial = s.serial};
+	return check(ret, d.ours, s.ours);
+}
+
+static size_t describe(CUarray a, uint64_t addr, size_t *ret_y, size_t *ret_z)
+{
+	size_t at = addr - addr_of(a->data);
+
+	*ret_z = at / a->pitch / a->rows;
+	*ret_y = at / a->pitch % a->rows;
+	return at % a->pitch;
+}
+
+void sim_copy_describe(const struct sim_copy *c, CUDA_MEMCPY3D *ret)
+{
+	*ret = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+			       .srcDevice = c->src,
+			       .srcPitch = c->spitch,
+			       .srcHeight = c->sheight,
+			       .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+			       .dstDevice = c->dst,
+			       .dstPitch = c->dpitch,
+			       .dstHeight = c->dheight,
+			       .WidthInBytes = c->width,
+			       .Height = c->height,
+			       .Depth = c->depth};
+	if (c->sarray) {
+		ret->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+		ret->srcArray = c->sarray;
+		ret->srcDevice = ret->srcPitch = ret->srcHeight = 0;
+		if (sim_array_live(c->sarray, c->sserial))
+			ret->srcXInBytes = describe(c->sarray, c->src, &ret->srcY, &ret->srcZ);
+	}
+	if (c->darray) {
+		ret->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+		ret->dstArray = c->darray;
+		ret->dstDevice = ret->dstPitch = ret->dstHeight = 0;
+		if (sim_array_live(c->darray, c->dserial))
+			ret->dstXInBytes = describe(c->darray, c->dst, &ret->dstY, &ret->dstZ);
+	}
 }
 
 static CUresult copy3d(struct sim_call *call, const CUDA_MEMCPY3D *p, CUstream h, bool async)
@@ -242,12 +348,14 @@ static CUresult copy2d(struct sim_call *call, const CUDA_MEMCPY2D *p, CUstream h
 		.srcMemoryType = p->srcMemoryType,
 		.srcHost = p->srcHost,
 		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
 		.srcPitch = p->srcPitch,
 		.dstXInBytes = p->dstXInBytes,
 		.dstY = p->dstY,
 		.dstMemoryType = p->dstMemoryType,
 		.dstHost = p->dstHost,
 		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
 		.dstPitch = p->dstPitch,
 		.WidthInBytes = p->WidthInBytes,
 		.Height = p->Height,
@@ -296,6 +404,7 @@ static CUresult copy3d_peer(struct sim_call *call, const CUDA_MEMCPY3D_PEER *p, 
 		.srcMemoryType = p->srcMemoryType,
 		.srcHost = p->srcHost,
 		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
 		.srcPitch = p->srcPitch,
 		.srcHeight = p->srcHeight,
 		.dstXInBytes = p->dstXInBytes,
@@ -305,6 +414,7 @@ static CUresult copy3d_peer(struct sim_call *call, const CUDA_MEMCPY3D_PEER *p, 
 		.dstMemoryType = p->dstMemoryType,
 		.dstHost = p->dstHost,
 		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
 		.dstPitch = p->dstPitch,
 		.dstHeight = p->dstHeight,
 		.WidthInBytes = p->WidthInBytes,

@@ -102,28 +102,59 @@ SIM_TWINS(cuMemcpyBatchAsync_v2, _ptsz, SIM_CTX,
 	return batch(call, (struct linear){dsts, srcs, sizes}, count, attrs, idx, nattrs, NULL, h);
 }
 
+/* Positions and extents are in elements: of the array that takes part, else of one byte. */
+static size_t element_of(const CUmemcpy3DOperand *o)
+{
+	return o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY &&
+			       sim_handle_is(o->op.array.array, SIM_H_ARRAY)
+		       ? o->op.array.array->elem
+		       : 0;
+}
+
+static bool bad_operand(const CUmemcpy3DOperand *o, const CUextent3D *e)
+{
+	if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
+		return !sim_handle_is(o->op.array.array, SIM_H_ARRAY);
+	return o->type != CU_MEMCPY_OPERAND_TYPE_POINTER ||
+	       (o->op.ptr.rowLength && o->op.ptr.rowLength < e->width) ||
+	       (o->op.ptr.layerHeight && o->op.ptr.layerHeight < e->height);
+}
+
 static CUresult prepare_box(void *list, size_t i, struct sim_copy *ret)
 {
 	const CUDA_MEMCPY3D_BATCH_OP *op = (CUDA_MEMCPY3D_BATCH_OP *)list + i;
-	CUDA_MEMCPY3D p = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-			   .srcDevice = op->src.op.ptr.ptr,
-			   .srcPitch = op->src.op.ptr.rowLength,
-			   .srcHeight = op->src.op.ptr.layerHeight,
-			   .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-			   .dstDevice = op->dst.op.ptr.ptr,
-			   .dstPitch = op->dst.op.ptr.rowLength,
-			   .dstHeight = op->dst.op.ptr.layerHeight,
-			   .WidthInBytes = op->extent.width,
+	const CUmemcpy3DOperand *s = &op->src, *d = &op->dst;
+	size_t from = element_of(s), to = element_of(d), elem = to ? to : from ? from : 1;
+	CUDA_MEMCPY3D p = {.WidthInBytes = op->extent.width * elem,
 			   .Height = op->extent.height,
 			   .Depth = op->extent.depth};
 
-	if (op->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ||
-	    op->dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (op->src.type != CU_MEMCPY_OPERAND_TYPE_POINTER ||
-	    op->dst.type != CU_MEMCPY_OPERAND_TYPE_POINTER || bad_order(op->srcAccessOrder) ||
-	    !op->extent.width || !op->extent.height || !op->extent.depth)
+	if (bad_operand(s, &op->extent) || bad_operand(d, &op->extent) ||
+	    bad_order(op->srcAccessOrder) || !op->extent.width || !op->extent.height ||
+	    !op->extent.depth || (from && to && from != to) || op->extent.width > SIZE_MAX / 16)
 		return CUDA_ERROR_INVALID_VALUE;
+	p.srcMemoryType = from ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED;
+	p.dstMemoryType = to ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED;
+	if (from) {
+		p.srcArray = s->op.array.array;
+		p.srcXInBytes = s->op.array.offset.x * elem;
+		p.srcY = s->op.array.offset.y;
+		p.srcZ = s->op.array.offset.z;
+	} else {
+		p.srcDevice = s->op.ptr.ptr;
+		p.srcPitch = s->op.ptr.rowLength * elem;
+		p.srcHeight = s->op.ptr.layerHeight;
+	}
+	if (to) {
+		p.dstArray = d->op.array.array;
+		p.dstXInBytes = d->op.array.offset.x * elem;
+		p.dstY = d->op.array.offset.y;
+		p.dstZ = d->op.array.offset.z;
+	} else {
+		p.dstDevice = d->op.ptr.ptr;
+		p.dstPitch = d->op.ptr.rowLength * elem;
+		p.dstHeight = d->op.ptr.layerHeight;
+	}
 	return sim_copy_prepare(&p, ret);
 }
 

@@ -50,6 +50,46 @@ struct sim_range {
 	int read_only; /* a write is a fault */
 };
 
+/*
+ * What a texture or surface object shows to kernels. The memory of an array lies outside of all ranges,
+ * so only an object leads to it; linear and pitched memory is checked against the ranges as well.
+ */
+enum sim_channel {
+	SIM_CHAN_UINT,
+	SIM_CHAN_SINT,
+	SIM_CHAN_UNORM, /* only these two are spread over [0, 1] and [-1, 1] */
+	SIM_CHAN_SNORM,
+	SIM_CHAN_FLOAT,
+};
+struct sim_texel {
+	uint8_t channel; /* enum sim_channel */
+	uint8_t channels, bits;
+	uint8_t bytes; /* of a texel */
+};
+enum sim_address { SIM_ADDR_WRAP, SIM_ADDR_CLAMP, SIM_ADDR_MIRROR, SIM_ADDR_BORDER };
+
+#define SIM_VIEW_LEVELS 18
+struct sim_view {
+	uint64_t handle;
+	uint8_t is_surface;
+	uint8_t dims;	   /* 1, 2 or 3, layers not counted */
+	uint8_t layered;   /* depth counts layers */
+	uint8_t is_cube;   /* a texture of six faces or more: not for the other geometries */
+	uint8_t is_memory; /* linear or pitched memory of the ranges */
+	uint8_t is_linear; /* linear: integer coordinates only, zero outside */
+	uint8_t normalised, filter;
+	uint8_t address[3]; /* enum sim_address */
+	struct sim_texel texel;
+	float border[4];
+	float bias, min_level, max_level;
+	uint8_t nlevels; /* 0: the array has been destroyed */
+	struct {
+		uint8_t *data;
+		size_t pitch, slice;
+		uint32_t width, height, depth; /* texels; 1 where there is no such dimension */
+	} level[SIM_VIEW_LEVELS];
+};
+
 struct sim_launch {
 	const struct sim_kernel *kernel;
 	uint32_t grid[3], block[3];
@@ -57,7 +97,10 @@ struct sim_launch {
 	const void *params; /* sim_kernel_param_bytes bytes */
 	const struct sim_range *ranges;
 	size_t nranges;
-	/* Optional observers, for tests of the write-set analyser: every global access. */
+	const struct sim_view *views; /* sorted by handle */
+	size_t nviews;
+	/* Optional observers, for tests of the write-set analyser: every global access by
+	 * address (arrays have none). */
 	void (*on_access)(void *opaque, uint64_t addr, unsigned bytes, int is_write);
 	void *opaque;
 	uint64_t max_insns; /* watchdog: thread-instructions; 0: none */

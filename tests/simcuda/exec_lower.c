@@ -146,6 +146,21 @@ struct sim_uop *sim_lower_emit(struct sim_lower *l, enum sim_kind kind, const si
 	return o;
 }
 
+int sim_lower_side(struct sim_lower *l, uint32_t v)
+{
+	uint32_t *side = l->side;
+
+	if (l->nside == l->capside) {
+		side = realloc(side, (l->capside ? 2 * l->capside : 64) * sizeof *side);
+		if (!side)
+			return l->failed = -ENOMEM;
+		l->capside = l->capside ? 2 * l->capside : 64;
+		l->side = side;
+	}
+	side[l->nside++] = v;
+	return 0;
+}
+
 /* ---- operands ---- */
 
 /* ld, st, cvt: registers may be wider than the type. */

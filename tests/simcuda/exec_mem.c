@@ -82,12 +82,12 @@ static const struct sim_range *find_range(const struct sim_launch *launch, u64 a
 	return lo ? &launch->ranges[lo - 1] : NULL;
 }
 
-static u8 *check_global(struct sim_warp *w, const struct sim_uop *o, unsigned lane, u64 addr,
-			unsigned bytes, int is_write)
+/* The range that holds the access, or NULL after a fault. */
+static const struct sim_range *check_range(struct sim_warp *w, const struct sim_uop *o,
+					   unsigned lane, u64 addr, unsigned bytes, int is_write)
 {
 	const struct sim_launch *launch = w->run->launch;
 	const struct sim_range *r = find_range(launch, addr);
-	struct sim_hit *hit = &w->run->hit[o->target];
 
 	if (!r || addr - r->base > r->size || r->size - (addr - r->base) < bytes ||
 	    (is_write && r->read_only)) {
@@ -106,12 +106,29 @@ static u8 *check_global(struct sim_warp *w, const struct sim_uop *o, unsigned la
 	}
 	if (launch->on_access)
 		launch->on_access(launch->opaque, addr, bytes, is_write);
+	return r;
+}
+
+int sim_mem_readable(struct sim_warp *w, const struct sim_uop *o, unsigned lane, uint64_t addr,
+		     unsigned bytes)
+{
+	return !!check_range(w, o, lane, addr, bytes, 0);
+}
+
+static u8 *check_global(struct sim_warp *w, const struct sim_uop *o, unsigned lane, u64 addr,
+			unsigned bytes, int is_write)
+{
+	const struct sim_range *r = check_range(w, o, lane, addr, bytes, is_write);
+	struct sim_hit *hit = &w->run->hit[o->target];
+
+	if (!r)
+		return NULL;
 	/* at most 1 GiB to either side, so that offsets have 31 bits */
 	hit->base = addr - r->base > WINDOW ? addr - WINDOW : r->base;
 	hit->size = (s64)(r->base + r->size - hit->base);
 	if (hit->size > 2 * (s64)WINDOW)
 		hit->size = 2 * (s64)WINDOW;
-	if (r->init || launch->on_access)
+	if (r->init || w->run->launch->on_access)
 		hit->size = 0;
 	return (u8 *)(uintptr_t)addr;
 }

@@ -96,21 +96,6 @@ MMA(mma_bf16_8, 8, 2, 1, RS_PTX_BF16)
 MMA(mma_bf16_16, 16, 4, 2, RS_PTX_BF16)
 MMA(mma_tf32_8, 8, 4, 2, RS_PTX_TF32)
 
-static int add_side(struct sim_lower *l, u32 v)
-{
-	u32 *side = l->side;
-
-	if (l->nside == l->capside) {
-		side = realloc(side, (l->capside ? 2 * l->capside : 64) * sizeof *side);
-		if (!side)
-			return l->failed = -ENOMEM;
-		l->capside = l->capside ? 2 * l->capside : 64;
-		l->side = side;
-	}
-	side[l->nside++] = v;
-	return 0;
-}
-
 /* sig: how many registers a and b have, as digits. */
 static int lower_mma(struct sim_lower *l, const struct rs_ptx_insn *in, const struct sim_form *form,
 		     unsigned flags)
@@ -136,7 +121,7 @@ static int lower_mma(struct sim_lower *l, const struct rs_ptx_insn *in, const st
 			rc = i ? sim_lower_src(l, x, i == 3 ? 'f' : 'w', &v)
 			       : sim_lower_dst(l, x, 'f', 0, &v);
 			if (!rc)
-				rc = add_side(l, v);
+				rc = sim_lower_side(l, v);
 		}
 	}
 	if (rc)

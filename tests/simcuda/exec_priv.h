@@ -220,7 +220,7 @@ struct sim_form {
 
 #define SIM_FORM_TABLES(T)                                                                         \
 	T(int)                                                                                     \
-	T(bits) T(carry) T(cmp) T(float) T(cvt) T(half) T(mov) T(mem) T(atom) T(warp) T(flow) T(mma)
+	T(bits) T(carry) T(cmp) T(float) T(cvt) T(half) T(mov) T(mem) T(atom) T(warp) T(flow) T(mma) T(surf) T(tex)
 
 #define T(name)                                                                                    \
 	extern const struct sim_form sim_forms_##name[];                                           \
@@ -290,6 +290,7 @@ int sim_lower_dst(struct sim_lower *l, const struct rs_ptx_operand *op, char let
 int sim_lower_finish(struct sim_lower *l); /* emit the pending widenings */
 int sim_lower_addr(struct sim_lower *l, const struct rs_ptx_operand *op, unsigned space,
 		   uint32_t *ret_v, int64_t *ret_imm, unsigned *ret_space);
+int sim_lower_side(struct sim_lower *l, uint32_t v); /* append to the side list */
 uint32_t sim_lower_temp(struct sim_lower *l, unsigned cls);
 uint32_t sim_lower_const(struct sim_lower *l, uint64_t value, unsigned cls);
 unsigned sim_lower_width(const struct sim_lower *l, const struct rs_ptx_operand *op); /* 4 or 8 */
@@ -311,6 +312,9 @@ int sim_alloc_registers(struct sim_lower *l);
 /* exec_mem.c */
 uint8_t *sim_mem_check(struct sim_warp *w, const struct sim_uop *o, unsigned lane, uint64_t addr,
 		       unsigned bytes, int is_write);
+/* May the lane read there? Faults if not. For reads that have no range of their own to remember. */
+int sim_mem_readable(struct sim_warp *w, const struct sim_uop *o, unsigned lane, uint64_t addr,
+		     unsigned bytes);
 void sim_mem_fault(struct sim_warp *w, const struct sim_uop *o, enum sim_fault_kind kind,
 		   unsigned lane, uint64_t addr, unsigned bytes, int is_write);
 

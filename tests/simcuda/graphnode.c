@@ -206,18 +206,7 @@ SIM_API(cuGraphMemcpyNodeGetParams, SIM_CTX, P(CUgraphNode n, CUDA_MEMCPY3D *p),
 		*p = *c->params;
 		return CUDA_SUCCESS;
 	}
-	/* A captured copy: addresses are unified. */
-	*p = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-			     .srcDevice = c->src,
-			     .srcPitch = c->spitch,
-			     .srcHeight = c->sheight,
-			     .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-			     .dstDevice = c->dst,
-			     .dstPitch = c->dpitch,
-			     .dstHeight = c->dheight,
-			     .WidthInBytes = c->width,
-			     .Height = c->height,
-			     .Depth = c->depth};
+	sim_copy_describe(c, p); /* a captured copy */
 	return CUDA_SUCCESS;
 }
 

@@ -140,6 +140,8 @@ CUresult sim_kernel_run(struct sim_op *op, const struct sim_kernel_work *k)
 			       .block = {k->block[0], k->block[1], k->block[2]},
 			       .shared_dynamic = k->shared,
 			       .params = k->params,
+			       .views = op->ctx->views,
+			       .nviews = op->ctx->nobjects,
 			       .max_insns = sim_options.max_insns};
 	struct sim_fault fault = {.kind = SIM_OK};
 	struct sim_write_log log = {0};

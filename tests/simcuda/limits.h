@@ -19,4 +19,22 @@
 #define SIM_MAX_REGS	    255
 #define SIM_MULTIPROCESSORS 132
 
+/* Textures and surfaces, in elements. */
+#define SIM_TEX1D_WIDTH	       131072
+#define SIM_TEX2D_WIDTH	       131072
+#define SIM_TEX2D_HEIGHT       65536
+#define SIM_TEX3D_EXTENT       16384
+#define SIM_TEX3D_ALT_WIDTH    8192
+#define SIM_TEX3D_ALT_DEPTH    32768
+#define SIM_TEX_LAYERED_EXTENT 32768 /* gather, cubemaps and mipmapped arrays, too */
+#define SIM_TEX_LAYERS	       2048
+#define SIM_TEX_CUBE_LAYERS    2046
+#define SIM_TEX1D_LINEAR       268435456
+#define SIM_TEX2D_LINEAR       131072
+#define SIM_TEX2D_LINEAR_ROWS  65000
+#define SIM_TEX2D_LINEAR_PITCH 2097120
+#define SIM_TEX_ALIGNMENT      512
+#define SIM_TEX_PITCH_ALIGN    32
+#define SIM_SURF1D_WIDTH       32768
+
 #endif

@@ -126,6 +126,8 @@ enum sim_handle_kind {
 	SIM_H_PHYS, /* CUmemGenericAllocationHandle */
 	SIM_H_EXTMEM,
 	SIM_H_EXTSEM,
+	SIM_H_ARRAY,
+	SIM_H_MIPMAP,
 };
 int sim_handle_add(const void *p, enum sim_handle_kind kind);
 void sim_handle_del(const void *p);
@@ -239,6 +241,40 @@ void sim_pool_give(CUmemoryPool pool, struct sim_alloc *a, struct sim_op *op, CU
 CUmemoryPool sim_pool_default(int dev);
 void sim_pool_forget_stream(CUstream s);
 
+/* ---- array.c: arrays, memory without an address ---- */
+
+#define SIM_MAX_LEVELS SIM_VIEW_LEVELS
+
+struct CUarray_st {
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+	CUcontext ctx;
+	CUmipmappedArray mip; /* the one that it is a level of, or NULL */
+	uint64_t serial;      /* handles are reused, this is not */
+	unsigned elem;	      /* bytes */
+	size_t pitch, rows, slices;
+	uint8_t *data; /* outside of every address tree: no pointer of a program leads here */
+	uint64_t bytes;
+	CUarray next;
+};
+
+struct CUmipmappedArray_st {
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+	CUcontext ctx;
+	CUarray level[SIM_MAX_LEVELS];
+	unsigned nlevels;
+	CUmipmappedArray next;
+};
+
+bool sim_array_live(CUarray a, uint64_t serial);
+void sim_array_free_ctx(CUcontext ctx);
+/* Format to channel type, channels and bytes of an element; -EINVAL, or -ENOTSUP for what is not simulated. */
+int sim_array_format(CUarray_format format, unsigned channels, struct sim_texel *ret);
+
+/* ---- object.c: texture and surface objects ---- */
+
+void sim_object_forget_array(CUarray a); /* objects over it are left without memory */
+void sim_object_free_ctx(CUcontext ctx);
+
 /* ---- work.c: what can be done ---- */
 
 enum sim_work_kind {
@@ -266,6 +302,8 @@ struct sim_work {
 			uint64_t dst, src;
 			size_t dpitch, spitch, dheight, sheight; /* rows of a slice */
 			size_t width, height, depth;
+			CUarray darray, sarray; /* NULL: a pointer; addresses are inside of it */
+			uint64_t dserial, sserial;
 			void *staged; /* owned copy of a pageable source, packed */
 			bool to_host, from_host;
 			CUDA_MEMCPY3D *params; /* graph nodes: as given */
@@ -387,6 +425,11 @@ struct CUctx_st {
 	struct sim_range *ranges;
 	size_t nranges, cranges;
 	uint64_t ranges_generation;
+	CUarray arrays;
+	CUmipmappedArray mipmaps;
+	struct sim_object *objects; /* by ascending handle, like views */
+	struct sim_view *views;
+	size_t nobjects, cobjects;
 	CUcontext next;
 };
 
@@ -500,6 +543,8 @@ struct sim_launch_args {
 CUresult sim_launch_prepare(CUcontext ctx, const struct sim_launch_args *a, struct sim_work *ret);
 CUresult sim_copy_prepare(const CUDA_MEMCPY3D *p, struct sim_copy *ret);
 CUresult sim_copy_submit(CUstream s, struct sim_copy *c, bool async);
+/* A copy as parameters: pointers are unified addresses. */
+void sim_copy_describe(const struct sim_copy *c, CUDA_MEMCPY3D *ret);
 CUresult sim_fill_prepare(uint64_t dst, size_t pitch, unsigned elem, unsigned value, size_t width,
 			  size_t height, struct sim_work *ret);
 unsigned sim_occupancy_blocks(const struct sim_kernel *k, unsigned threads, size_t dynamic);

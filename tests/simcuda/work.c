@@ -132,22 +132,37 @@ static bool usable(uint64_t addr, size_t n, bool pageable, bool to_write)
 	       (to_write ? sim_mem_writable(addr, n) : sim_mem_live(addr, n));
 }
 
+/* Arrays have no address: a handle that no longer leads to the same array says that it is gone. */
+static CUresult check_arrays(const struct sim_copy *c)
+{
+	bool to_gone = c->darray && !sim_array_live(c->darray, c->dserial);
+	bool from_gone = c->sarray && !sim_array_live(c->sarray, c->sserial);
+
+	if (!to_gone && !from_gone)
+		return CUDA_SUCCESS;
+	sim_log("fault: copy %s an array that has been destroyed", to_gone ? "writes" : "reads");
+	return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
 static CUresult run_copy(struct sim_op *op)
 {
 	const struct sim_copy *c = &op->work.copy;
+	CUresult r = check_arrays(c);
 
 	op->cost = sim_clock_copy_cost(&op->work, c->width * c->height * c->depth);
+	if (r)
+		return r;
 	for (size_t z = 0; z < c->depth; z++)
 		for (size_t y = 0; y < c->height; y++) {
 			uint64_t d = c->dst + (z * c->dheight + y) * c->dpitch;
 			uint64_t s = c->src + (z * c->sheight + y) * c->spitch;
 			const void *from = ptr(s);
 
-			if (!usable(d, c->width, c->to_host, true))
+			if (!c->darray && !usable(d, c->width, c->to_host, true))
 				return gone("copy writes", d);
 			if (c->staged)
 				from = (char *)c->staged + (z * c->height + y) * c->width;
-			else if (!usable(s, c->width, c->from_host, false))
+			else if (!c->sarray && !usable(s, c->width, c->from_host, false))
 				return gone("copy reads", s);
 			memmove(ptr(d), from, c->width);
 			if (c->staged)
