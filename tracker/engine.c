@@ -224,7 +224,7 @@ void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)
 			e->queues.v[i].dead = e->queues.v[i].idle = 1;
 	__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->lock);
-	rs_memory_ctx_gone(e, ctx);
+	rs_arena_ctx_gone(e, ctx);
 }
 
 /*
@@ -489,6 +489,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	while ((a = rs_addrmap_next(e->map, 0, &base, &bytes)))
 		remove_alloc(e, a);
 	pthread_mutex_unlock(&e->lock);
+	rs_arena_fini(e);
 	rs_memory_fini(e);
 	for (i = 0; i < e->queues.n; i++) {
 		event = e->queues.v[i].final_event;

@@ -262,6 +262,7 @@ struct rs_engine_stats {
 	uint64_t calls, unknown_writers, untracked;
 	uint64_t live_allocs, live_bytes;
 	uint64_t snapshots, snapshot_bytes, snapshot_bytes_peak, restored_bytes;
+	uint64_t arena_bytes_peak; /* device memory taken from the driver for preserved state */
 	uint64_t digests, digest_bytes;
 	/*
 	 * Precision. Of followed writes: bytes possibly and certainly written. Of state that was possibly overwritten

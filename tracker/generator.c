@@ -210,8 +210,8 @@ int rs_engine_draw(struct rs_engine *e, struct rs_thread *t, const struct rs_cal
 	pthread_mutex_unlock(&e->lock);
 	if (!d)
 		return 0;
-	if (!rs_order_now(e, d->block->users, q)) {
-		d->block->users |= RS_QBIT(q);
+	if (!rs_order_now(e, rs_block_users(e, d->block), q)) {
+		rs_block_used(e, d->block, q);
 		served = !e->ops->copy(e->ops->opaque, rs_queue_of(e, q), out->addr, d->block->addr,
 				       out->bytes);
 	}

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device blocks for snapshots and host words for digest results: both cached, never handed back before
- * the end or before the program itself runs out of memory (rs_engine_trim).
+ * Host words that the device writes results of digests and comparisons to: cached, never handed back before the
+ * end.
  *
- * A block or a word slot that is reused on another queue is first ordered after the queues that used
- * it, so a freed snapshot may still be read by work in flight.
+ * A slot that is reused on another queue is first ordered after the queues that used it.
  * Called without engine.lock (devops are called here); memory_lock guards the lists and is a leaf.
  */
 #include <errno.h>
@@ -12,114 +11,11 @@
 
 #include "tracker/model.h"
 
-#define BLOCK_UNIT     512u
 #define WORDS_MIN      8u
 #define WORDS_CLASSES  14u /* 8 << 13 words = 512 KiB, the digests of 256 MiB */
 #define WORDS_DIRECT   255u
 #define SLAB_WORDS     65536u
 #define SLAB_MAX_SLOTS 64u
-
-static struct rs_block *take_cached(struct rs_engine *e, uint64_t ctx, uint64_t bytes)
-{
-	struct rs_block **at, *b;
-
-	for (at = &e->free_blocks; (b = *at); at = &b->next) {
-		if (b->ctx != ctx || b->bytes < bytes || b->bytes > bytes + bytes / 4 + 4096)
-			continue;
-		*at = b->next;
-		return b;
-	}
-	return NULL;
-}
-
-/* A block that only the caller knows; ordered for use on queue q. NULL: no memory. */
-struct rs_block *rs_block_get(struct rs_engine *e, uint32_t q, uint64_t bytes)
-{
-	struct rs_queue queue = rs_queue_of(e, q);
-	struct rs_block *b;
-	int over;
-
-	bytes = (bytes + BLOCK_UNIT - 1) & ~(uint64_t)(BLOCK_UNIT - 1);
-	pthread_mutex_lock(&e->memory_lock);
-	b = take_cached(e, queue.ctx, bytes);
-	over = !b && e->config.snapshot_max && e->block_bytes + bytes > e->config.snapshot_max;
-	if (!b && !over)
-		e->block_bytes += bytes;
-	pthread_mutex_unlock(&e->memory_lock);
-	if (over)
-		return NULL;
-	if (b) {
-		if (rs_order_now(e, b->users, q)) {
-			rs_block_put(e, b);
-			return NULL;
-		}
-		b->users = RS_QBIT(q);
-		return b;
-	}
-	b = calloc(1, sizeof(*b));
-	if (b && !e->ops->alloc(e->ops->opaque, queue, bytes, &b->addr)) {
-		b->bytes = bytes;
-		b->ctx = queue.ctx;
-		b->users = RS_QBIT(q);
-		return b;
-	}
-	free(b);
-	pthread_mutex_lock(&e->memory_lock);
-	e->block_bytes -= bytes;
-	pthread_mutex_unlock(&e->memory_lock);
-	return NULL;
-}
-
-void rs_block_put(struct rs_engine *e, struct rs_block *b)
-{
-	pthread_mutex_lock(&e->memory_lock);
-	b->next = e->free_blocks;
-	e->free_blocks = b;
-	pthread_mutex_unlock(&e->memory_lock);
-}
-
-/*
- * Give every cached block back. The driver's own free waits for work in flight (cuMemFree does), so
- * `users` need no event here.
- */
-uint64_t rs_engine_trim(struct rs_engine *e)
-{
-	struct rs_block *b, *next;
-	uint64_t bytes = 0;
-
-	pthread_mutex_lock(&e->memory_lock);
-	b = e->free_blocks;
-	e->free_blocks = NULL;
-	pthread_mutex_unlock(&e->memory_lock);
-	for (; b; b = next) {
-		next = b->next;
-		bytes += b->bytes;
-		e->ops->free(e->ops->opaque, (struct rs_queue){.ctx = b->ctx}, b->addr);
-		free(b);
-	}
-	pthread_mutex_lock(&e->memory_lock);
-	e->block_bytes -= bytes;
-	pthread_mutex_unlock(&e->memory_lock);
-	return bytes;
-}
-
-/* A context is gone, and its memory with it: forget cached blocks without calling the driver. */
-void rs_memory_ctx_gone(struct rs_engine *e, uint64_t ctx)
-{
-	struct rs_block **at, *b;
-
-	pthread_mutex_lock(&e->memory_lock);
-	for (at = &e->free_blocks; (b = *at);) {
-		if (b->ctx != ctx) {
-			at = &b->next;
-			continue;
-		}
-		*at = b->next;
-		e->block_bytes -= b->bytes;
-		free(b);
-	}
-	pthread_mutex_unlock(&e->memory_lock);
-}
 
 struct rs_words *rs_words_new(uint64_t bytes)
 {
@@ -245,7 +141,6 @@ void rs_memory_fini(struct rs_engine *e)
 	struct rs_words *w;
 	unsigned i;
 
-	rs_engine_trim(e);
 	rs_words_reap(e);
 	for (i = 0; i < WORDS_CLASSES; i++)
 		while ((w = e->free_words[i])) {

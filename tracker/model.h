@@ -57,12 +57,18 @@ struct rs_words {
 	struct rs_words *next;
 };
 
-/* A piece of snapshot memory on the device. */
+/* A piece of snapshot memory on the device: see arena.c, whose lists these are. */
+struct rs_chunk;
 struct rs_block {
-	uint64_t addr, bytes, ctx;
-	uint64_t users; /* queue bits whose enqueued work uses it */
-	struct rs_block *next;
+	uint64_t addr, bytes;
+	uint64_t
+		users; /* queue bits whose enqueued work may use it; rs_block_used, rs_block_users */
+	struct rs_chunk *chunk;
+	struct rs_block *prev, *next;	      /* of the chunk, by address */
+	struct rs_block *bin_prev, *bin_next; /* free ones of about that size */
+	uint8_t free;
 };
+#define RS_BLOCK_BINS 32u
 
 /* Per queue, how many of its calls are known to come first; see order.c. */
 #define RS_CLOCKS 63u
@@ -214,7 +220,7 @@ struct rs_logged_access {
 	uint64_t serial, off, len;
 	uint8_t dir, cls, exact; /* exact: bounds known, digest comparable */
 	uint16_t slot, piece;
-	uint16_t late; /* of digest: rs_access.late */
+	uint16_t late;		 /* of digest: rs_access.late */
 	struct rs_words *digest; /* products */
 };
 struct rs_logged_call {
@@ -421,7 +427,8 @@ struct rs_engine {
 		legacy_unseen; /* atomic: there were calls on a legacy stream that nobody described */
 
 	pthread_mutex_t memory_lock; /* blocks and words; a leaf */
-	struct rs_block *free_blocks;
+	struct rs_chunk *chunks, *lost_chunks;
+	struct rs_block *block_bins[RS_BLOCK_BINS];
 	struct rs_words *free_words[20];
 	struct rs_words *lost_words;
 	uint64_t block_bytes; /* allocated from the driver */
@@ -445,14 +452,20 @@ const struct rs_region *rs_region_at(const struct rs_alloc *a, uint64_t off, uin
 uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q);
 uint64_t rs_now_ns(void);
 
-/* memory.c: device blocks and result words; no engine.lock needed */
+/* arena.c; no engine.lock needed */
 struct rs_block *rs_block_get(struct rs_engine *e, uint32_t q, uint64_t bytes);
 void rs_block_put(struct rs_engine *e, struct rs_block *b);
+void rs_block_used(struct rs_engine *e, struct rs_block *b, uint32_t q);
+uint64_t rs_block_users(struct rs_engine *e, const struct rs_block *b);
+int rs_arena_reserve(struct rs_engine *e, struct rs_queue q, uint64_t bytes);
+void rs_arena_ctx_gone(struct rs_engine *e, uint64_t ctx);
+void rs_arena_fini(struct rs_engine *e);
+
+/* memory.c: result words; no engine.lock needed */
 int rs_words_fill(struct rs_engine *e, uint32_t q, struct rs_words *w);
 struct rs_words *rs_words_new(uint64_t bytes);		    /* one reference, NULL: no memory */
 void rs_words_put(struct rs_engine *e, struct rs_words *w); /* engine.lock; NULL is fine */
 void rs_words_reap(struct rs_engine *e);
-void rs_memory_ctx_gone(struct rs_engine *e, uint64_t ctx);
 void rs_memory_fini(struct rs_engine *e);
 
 /* alias.c */

@@ -143,10 +143,10 @@ static int restore(struct rs_engine *e, struct rs_op *op)
 		return -ENODATA;
 	if (op->guard && __atomic_load_n(&op->guard->state, __ATOMIC_ACQUIRE) != RS_KEEP_READY)
 		return -ENODATA; /* what would be overwritten has no copy: leave it alone */
-	err = rs_order_now(e, k->block->users, op->to);
+	err = rs_order_now(e, rs_block_users(e, k->block), op->to);
 	if (err)
 		return err;
-	k->block->users |= RS_QBIT(op->to);
+	rs_block_used(e, k->block, op->to);
 	return e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to), op->addr,
 			    k->block->addr + (op->off - k->off), op->len);
 }

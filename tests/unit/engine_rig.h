@@ -22,7 +22,7 @@ static char rig_dir[64];
 
 #define RIG_Q(n) ((struct rs_queue){.ctx = 1, .stream = (n)})
 
-static uint32_t *words(unsigned n)
+static inline uint32_t *words(unsigned n)
 {
 	uint32_t *p = aligned_alloc(256, (n * 4 + 255) / 256 * 256);
 
@@ -39,10 +39,12 @@ static inline void drop(uint32_t *p)
 }
 
 static uint8_t rig_verify = 1;
+static uint64_t rig_snapshot_max;
 
 static void rig_start(enum rs_mode mode)
 {
-	struct rs_engine_config config = {.mode = mode, .verify = rig_verify};
+	struct rs_engine_config config = {
+		.mode = mode, .verify = rig_verify, .snapshot_max = rig_snapshot_max};
 
 	fake_reset(1, 1);
 	snprintf(rig_dir, sizeof(rig_dir), "/tmp/rs-engine-XXXXXX");
@@ -55,7 +57,7 @@ static void rig_start(enum rs_mode mode)
 }
 
 /* The text of a record file (static buffer). */
-static const char *rig_read(const char *name)
+static inline const char *rig_read(const char *name)
 {
 	static char text[1 << 18];
 	char path[128];
@@ -113,14 +115,14 @@ struct rig_body {
 	struct rig_arg a[4];
 };
 
-static void rig_run(void *arg)
+static inline void rig_run(void *arg)
 {
 	struct rig_body *b = arg;
 
 	b->fn(b->a);
 }
 
-static void kernel_q(unsigned q, const char *name, void (*fn)(struct rig_arg *), unsigned n,
+static inline void kernel_q(unsigned q, const char *name, void (*fn)(struct rig_arg *), unsigned n,
 		     const struct rig_arg *a)
 {
 	struct rs_access x[4];
@@ -157,7 +159,7 @@ static void kernel_q(unsigned q, const char *name, void (*fn)(struct rig_arg *),
 #define STEP(n)	   rs_engine_mark(eng, thr, "step:" #n)
 
 /* How often a text stands in a text. */
-static unsigned count(const char *hay, const char *needle)
+static inline unsigned count(const char *hay, const char *needle)
 {
 	unsigned n = 0;
 

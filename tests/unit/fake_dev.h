@@ -56,7 +56,7 @@ static struct {
 	uint64_t rng;
 	int eager;
 	unsigned lazy;		   /* an enqueue runs something once in 2^lazy times */
-	int fail_alloc, fail_copy; /* the n-th from now fails; 0: none */
+	int fail_alloc, fail_copy; /* the n-th from now fails; 0: none; alloc < 0: all fail */
 	uint64_t live_blocks;
 } fake;
 
@@ -177,9 +177,9 @@ static int fake_alloc(void *o, struct rs_queue q, uint64_t bytes, uint64_t *ret_
 
 	(void)o;
 	(void)q;
-	if (fake.fail_alloc && !--fake.fail_alloc)
+	if (fake.fail_alloc < 0 || (fake.fail_alloc && !--fake.fail_alloc))
 		return -ENOMEM;
-	p = malloc(bytes);
+	p = aligned_alloc(256, (bytes + 255) / 256 * 256);
 	if (!p)
 		return -ENOMEM;
 	memset(p, 0xc5, bytes);

@@ -489,7 +489,10 @@ static void faults(void)
 		s = words(1), x = words(1), y = words(1);
 		*s = 1, *x = 7;
 		STEP(1);
-		*(which ? &fake.fail_copy : &fake.fail_alloc) = 1;
+		if (which)
+			fake.fail_copy = 1;
+		else
+			fake.fail_alloc = -1;
 		PUSH("forward:s");
 		KERNEL(scale, W_(y, 1), R_(x, 1), RW_(s, 1));
 		POP();
@@ -511,7 +514,9 @@ static void no_room_for_p2(void)
 {
 	uint32_t *c, *va, *vb, *y;
 
+	rig_snapshot_max = 256; /* one block */
 	rig_start(RS_MODE_PRESERVE);
+	rig_snapshot_max = 0;
 	c = words(1), va = words(1), vb = words(1), y = words(1);
 	*va = 1, *vb = 2;
 	STEP(1);
@@ -520,7 +525,6 @@ static void no_room_for_p2(void)
 	KERNEL(times10, W_(y, 1), R_(c, 1));
 	POP();
 	KERNEL(set_to, W_(c, 1), R_(vb, 1));
-	fake.fail_alloc = 1;
 	PUSH("replay:layer");
 	KERNEL(times10, W_(y, 1), R_(c, 1));
 	POP();
