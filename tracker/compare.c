@@ -54,6 +54,18 @@ struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, stru
 	return c;
 }
 
+int rs_check_has(const struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
+		 uint64_t off)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->checks.n; i++)
+		if (r->checks.v[i].kind == kind && r->checks.v[i].alloc == a &&
+		    r->checks.v[i].off == off)
+			return 1;
+	return 0;
+}
+
 /* Index of the first differing chunk, -1: equal, -2: cannot be told. */
 static int64_t first_difference(const struct rs_check *c)
 {

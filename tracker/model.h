@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The engine's inside: the nouns of design section 2 as structs. Included by the engine's own files
- * only (engine.c, alias.c, window.c, access.c, locate.c, pairing.c, order.c, preserve.c, compare.c,
+ * only (engine.c, alias.c, window.c, access.c, locate.c, pairing.c, order.c, preserve.c, restore.c, arena.c, compare.c,
  * generator.c, oplist.c, memory.c).
  *
  * Life of a persistent byte in a pending segment:
@@ -502,9 +502,13 @@ struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t 
 void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a);
 void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
 			uint64_t off, uint64_t len, const struct rs_writer *writer);
+void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q);
+int rs_keep_is_live(const struct rs_alloc *a, const struct rs_keep *k);
+void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len);
+
+/* restore.c */
 void rs_race_note(struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
 		  const struct rs_writer *writer);
-void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q);
 void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
 			   int must_know, const struct rs_writer *reader);
@@ -519,6 +523,8 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 /* compare.c */
 struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, struct rs_alloc *a,
 			      uint64_t off, uint64_t len, struct rs_words *x, struct rs_words *y);
+int rs_check_has(const struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
+		 uint64_t off);
 void rs_replay_finish_ready(struct rs_engine *e, int wait);
 
 /* generator.c */

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replays and bytes: showing a replay what its forward saw, holding what it changes, putting the world back; in
+ * audit, comparing instead. See model.h for the life of a byte.
+ *
+ * All functions run under engine.lock and only plan operations; rs_oplist_run enqueues them.
+ */
+#include "tracker/model.h"
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A window's access had no order to another one. */
+void rs_race_note(struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
+		  const struct rs_writer *writer)
+{
+	struct rs_check *c;
+
+	if (w->kind == RS_WINDOW_FORWARD) {
+		if (!w->seg->race.alloc) {
+			w->seg->race = (struct rs_race){a, off, len, *writer};
+			a->refs++;
+		}
+		return;
+	}
+	if (rs_check_has(w->rec, RS_CHECK_RACE, a, off))
+		return;
+	c = rs_check_add(w->rec, RS_CHECK_RACE, a, off, len, NULL, NULL);
+	if (c)
+		c->writer = *writer;
+}
+
+/* Queues that may have touched the allocation since the shim's last operation on it. */
+static uint64_t touched(const struct rs_engine *e, const struct rs_alloc *a)
+{
+	return __atomic_load_n(&a->touched, __ATOMIC_RELAXED) | e->touched_all;
+}
+
+/* The shim puts bytes of an older version there. */
+static int place(struct rs_engine *e, struct rs_alloc *a, uint64_t off, uint64_t len, uint64_t ver)
+{
+	int err = rs_extmap_set(&a->ext, off, len, ver, 1);
+
+	if (!err)
+		a->ext.ext[rs_extmap_at(&a->ext, off)].placed = rs_version_next(e);
+	return err;
+}
+
+static int already_held(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->holds.n; i++) {
+		const struct rs_hold *h = &w->holds.v[i];
+
+		if (h->alloc == a && off >= h->keep->off && off < h->keep->off + h->keep->len)
+			return 1;
+	}
+	return 0;
+}
+
+/* The replay w is about to change [off, off + len): hold the present bytes (P2) until its end. */
+void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			  struct rs_alloc *a, uint64_t off, uint64_t len, enum rs_hold_how how,
+			  const struct rs_writer *writer)
+{
+	uint64_t end = off + len;
+
+	if (rs_extmap_split(&a->ext, off, len)) {
+		w->rec->flags |= RS_F_INTERNAL;
+		return;
+	}
+	while (off < end) {
+		struct rs_ext piece = a->ext.ext[rs_extmap_at(&a->ext, off)];
+		struct rs_hold *h;
+		struct rs_keep *k;
+
+		off = piece.off + piece.len;
+		if (already_held(w, a, piece.off))
+			continue;
+		k = rs_keep_take(e, l, q, a, &piece, writer);
+		h = k ? RS_PUSH(w->holds) : NULL;
+		if (!h) {
+			w->rec->flags |= RS_F_LOST;
+			continue;
+		}
+		h->alloc = a;
+		h->keep = k;
+		h->how = (uint8_t)how;
+		a->refs++;
+		k->holds++;
+		w->rec->ranges++;
+		w->rec->bytes += piece.len;
+	}
+}
+
+static void missing(struct rs_replay *r, struct rs_alloc *a, uint64_t off, uint64_t len,
+		    enum rs_finding reason, const struct rs_writer *writer)
+{
+	struct rs_check *c;
+
+	if (rs_check_has(r, RS_CHECK_ENTRY, a, off))
+		return;
+	c = rs_check_add(r, RS_CHECK_ENTRY, a, off, len, NULL, NULL);
+	if (!c)
+		return;
+	c->reason = (uint8_t)reason;
+	c->writer = *writer;
+}
+
+/*
+ * What the replay is about to read against what the forward read. ambiguous: a difference may be
+ * harmless (the window may overwrite it first), so it is unknown rather than wrong.
+ */
+static void compare_entry(struct rs_oplist *l, uint32_t q, struct rs_window *w, struct rs_alloc *a,
+			  struct rs_keep *k, int ambiguous)
+{
+	struct rs_words *now;
+	struct rs_check *c;
+
+	if (rs_check_has(w->rec, RS_CHECK_ENTRY, a, k->off))
+		return;
+	/* no order is added: the digest sees what the program's own read is about to see */
+	now = rs_plan_digest(l, q, a, k->off, k->len);
+	c = rs_check_add(w->rec, RS_CHECK_ENTRY, a, k->off, k->len, k->digest, now);
+	if (c) {
+		c->exact = !ambiguous;
+		c->reason = RS_FINDING_SNAPSHOT_LOST;
+		c->writer = k->killer;
+	}
+	w->rec->ranges++;
+	w->rec->bytes += k->len;
+}
+
+/* What the replay is about to read against a digest of what it should be; there are no bytes to put there. */
+void rs_window_compare_kept(struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			    struct rs_alloc *a, uint64_t off, uint64_t len, struct rs_words *then,
+			    const struct rs_writer *writer)
+{
+	struct rs_check *c = rs_check_add(w->rec, RS_CHECK_ENTRY, a, off, len, then,
+					  rs_plan_digest(l, q, a, off, len));
+
+	if (!c)
+		return;
+	c->exact = 1;
+	c->reason = RS_FINDING_SNAPSHOT_LOST;
+	c->writer = *writer;
+}
+
+/* Preserve: hold P2 of [off, off + len), put the kept bytes there. All of it is inside keep k. */
+static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+		       struct rs_alloc *a, struct rs_keep *k, uint64_t off, uint64_t len,
+		       const struct rs_writer *reader)
+{
+	struct rs_op *op;
+	struct rs_keep *p2;
+
+	rs_oplist_order(l, touched(e, a), q);
+	k->pins++; /* holding P2 may collect keeps */
+	rs_window_hold_range(e, l, q, w, a, off, len, RS_HOLD_RESTORE, reader);
+	k->pins--;
+	p2 = rs_keep_find(a, off, a->ext.ext[rs_extmap_at(&a->ext, off)].ver);
+	op = p2 ? rs_oplist_add(l, RS_OP_RESTORE, q) : NULL;
+	if (!op || place(e, a, off, len, k->ver)) {
+		w->rec->flags |= RS_F_LOST;
+		if (op)
+			l->n--;
+		return;
+	}
+	rs_op_bind(op, a, off, len);
+	op->keep = k;
+	k->pins++;
+	op->guard = p2;
+	p2->pins++;
+	op->window = w;
+	rs_fence(e, a, q);
+	if (k->digest && off == k->off && len == k->len) {
+		struct rs_check *c = rs_check_add(w->rec, RS_CHECK_RESTORE, a, off, len, k->digest,
+						  rs_plan_digest(l, q, a, off, len));
+
+		if (c) {
+			c->exact = 1;
+			c->reason = RS_FINDING_SNAPSHOT_LOST;
+			c->writer = k->killer;
+		}
+	}
+}
+
+/* Nobody was seen to write these bytes since the forward read them: is that true? */
+static void compare_sample(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
+			   struct rs_window *w, struct rs_alloc *a, const struct rs_claim *claim,
+			   const struct rs_writer *reader)
+{
+	struct rs_check *c;
+
+	if (rs_check_has(w->rec, RS_CHECK_SAMPLE, a, claim->off))
+		return;
+	c = rs_check_add(w->rec, RS_CHECK_SAMPLE, a, claim->off, claim->len, claim->sample,
+			 rs_plan_digest(l, q, a, claim->off, claim->len));
+	if (c)
+		c->writer = *reader;
+	e->stats.sampled_bytes += claim->len;
+}
+
+/* One claim against the live bytes [off, end). */
+static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			struct rs_alloc *a, const struct rs_claim *c, uint64_t off, uint64_t end,
+			int ambiguous, const struct rs_writer *reader)
+{
+	while (off < end) {
+		struct rs_ext piece = a->ext.ext[rs_extmap_at(&a->ext, off)];
+		uint64_t until = min64(end, piece.off + piece.len);
+		struct rs_keep *k;
+
+		if (piece.ver == c->ver && !rs_alloc_is_volatile(a)) {
+			if (c->sample && off == c->off && until - off == c->len)
+				compare_sample(e, l, q, w, a, c, reader);
+			off = until;
+			continue;
+		}
+		k = rs_keep_find(a, off, c->ver);
+		if (!k) {
+			missing(w->rec, a, off, until - off, RS_FINDING_SNAPSHOT_LOST, reader);
+			w->rec->flags |= RS_F_LOST;
+			off = until;
+			continue;
+		}
+		until = min64(until, k->off + k->len);
+		/*
+		 * Where nobody can tell state from product, putting P0 there would lose P2: leave the
+		 * bytes alone. Host memory is not changed behind the host's back either.
+		 */
+		if (e->config.mode == RS_MODE_AUDIT || ambiguous || rs_alloc_is_volatile(a))
+			compare_entry(l, q, w, a, k, ambiguous);
+		else
+			show_entry(e, l, q, w, a, k, off, until - off, reader);
+		off = until;
+	}
+}
+
+/*
+ * Bytes that the forward did not read, and that nobody has written since it began: it would have read the same.
+ * Versions tell, where the shim has not put older ones back in the meantime.
+ */
+static int unchanged_since(const struct rs_engine *e, const struct rs_segment *s,
+			   const struct rs_alloc *a, const struct rs_touch *t, uint64_t off,
+			   uint64_t len)
+{
+	uint32_t i, j;
+
+	if (rs_alloc_is_volatile(a) || e->loose_all > s->since ||
+	    __atomic_load_n(&a->loose, __ATOMIC_RELAXED) > s->since)
+		return 0;
+	for (i = rs_extmap_at(&a->ext, off); i < a->ext.n && a->ext.ext[i].off < off + len; i++) {
+		const struct rs_ext *x = &a->ext.ext[i];
+		int same = x->ver <= s->since && x->placed <= s->since;
+
+		for (j = 0; t && !same && j < t->claims.n; j++)
+			if (t->claims.v[j].off <= x->off &&
+			    x->off + x->len <= t->claims.v[j].off + t->claims.v[j].len)
+				break; /* read after all, and judged as that */
+		if (!same && (!t || j == t->claims.n))
+			return 0;
+	}
+	return 1;
+}
+
+/*
+ * The replay w touches [off, off + len) for the first time, reading it: see to it that it sees the
+ * forward's bytes, or compare. must_know: it is certainly state, so bytes that the forward did not
+ * read are a finding; else it may be a product, and is only compared.
+ */
+void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
+			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
+			   int must_know, const struct rs_writer *reader)
+{
+	struct rs_touch *t = w->seg ? rs_touch_find(w->seg->touches, a->serial) : NULL;
+	uint64_t known = 0;
+	uint32_t i;
+
+	if (!w->seg)
+		return;
+	if (rs_extmap_split(&a->ext, off, len)) {
+		w->rec->flags |= RS_F_INTERNAL;
+		return;
+	}
+	for (i = 0; t && i < t->claims.n; i++) {
+		const struct rs_claim *c = &t->claims.v[i];
+		uint64_t from = max64(off, c->off), to = min64(off + len, c->off + c->len);
+
+		if (from >= to)
+			continue;
+		known += to - from;
+		if (c->cls == RS_CLASS_MAYBE)
+			continue; /* F never read it */
+		enter_claim(e, l, q, w, a, c, from, to, !must_know, reader);
+	}
+	if (must_know && known < len && !unchanged_since(e, w->seg, a, t, off, len))
+		missing(w->rec, a, off, len, RS_FINDING_UNSEEN_INPUT, reader);
+}
+
+/*
+ * A replay that started inside w and has not ended (overlapping replays of two threads) holds what w
+ * showed it as its P2. The true P2 is w's: hand it over, the last one to end puts it back.
+ */
+static int hand_over(struct rs_engine *e, struct rs_window *w, struct rs_hold *h)
+{
+	struct rs_window *other;
+	uint32_t i;
+
+	for (other = e->replays; other; other = other->next_replay) {
+		if (other == w || other->begin < w->begin)
+			continue;
+		for (i = 0; i < other->holds.n; i++) {
+			struct rs_hold *o = &other->holds.v[i];
+
+			if (o->alloc != h->alloc || o->keep->off != h->keep->off ||
+			    o->keep->len != h->keep->len)
+				continue;
+			o->keep->holds--;
+			o->keep = h->keep;
+			o->keep->holds++;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+		     struct rs_hold *h)
+{
+	static const struct rs_writer self = {
+		.name = "replayshim", .kind = RS_CALL_OTHER, .window = ""};
+	struct rs_alloc *a = h->alloc;
+	struct rs_keep *k = h->keep;
+	struct rs_op *op;
+
+	if (rs_keep_is_live(a, k) || hand_over(e, w, h))
+		return;
+	rs_oplist_order(l, touched(e, a), q);
+	rs_write_piecewise(e, l, q, a, k->off, k->len, &self);
+	op = rs_oplist_add(l, RS_OP_RESTORE, q);
+	if (!op) {
+		w->rec->flags |= RS_F_LOST;
+		return;
+	}
+	rs_op_bind(op, a, k->off, k->len);
+	op->keep = k;
+	k->pins++;
+	op->window = w;
+	if (place(e, a, k->off, k->len, k->ver))
+		w->rec->flags |= RS_F_INTERNAL;
+	rs_fence(e, a, q);
+}
+
+static void compare_after(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			  struct rs_hold *h)
+{
+	struct rs_alloc *a = h->alloc;
+	struct rs_keep *k = h->keep;
+	struct rs_check *c;
+
+	rs_oplist_order(l, touched(e, a) & w->queues, q);
+	c = rs_check_add(w->rec, h->how ? RS_CHECK_AMBIGUOUS : RS_CHECK_AFTER, a, k->off, k->len,
+			 k->digest, rs_plan_digest(l, q, a, k->off, k->len));
+	if (c) {
+		c->exact = 1;
+		c->reason = RS_FINDING_SNAPSHOT_LOST;
+		c->writer = k->killer;
+	}
+	rs_fence(e, a, q);
+}
+
+/* The replay is over: P2 comes back (preserve), or is compared with what is there (audit). */
+void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w)
+{
+	uint32_t q = w->last_q ? w->last_q - 1 : 0, i;
+
+	for (i = 0; i < w->holds.n; i++) {
+		struct rs_hold *h = &w->holds.v[i];
+
+		if (!h->alloc->dead && h->keep->state != RS_KEEP_FAILED) {
+			if (e->config.mode == RS_MODE_AUDIT || h->how != RS_HOLD_RESTORE)
+				compare_after(e, l, q, w, h);
+			if (e->config.mode != RS_MODE_AUDIT && h->how != RS_HOLD_COMPARE)
+				put_back(e, l, q, w, h);
+		} else if (!h->alloc->dead) {
+			w->rec->flags |= RS_F_LOST;
+		}
+		h->keep->holds--;
+		rs_keeps_collect(e, h->alloc);
+		rs_alloc_unref(e, h->alloc);
+	}
+	free(w->holds.v);
+	w->holds.v = NULL;
+	w->holds.n = w->holds.cap = 0;
+}
