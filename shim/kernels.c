@@ -8,6 +8,7 @@
 #include "shim/kernels.h"
 #include "shim/guard.h"
 #include "shim/handles.h"
+#include "shim/memo.h"
 #include "shim/queue.h"
 
 #include <pthread.h>
@@ -262,6 +263,8 @@ void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint6
 	if (fresh && !rs_engine_lookup(rs_state.engine, addr, &base, &known))
 		RS_ENGINE(rs_engine_alloc(rs_state.engine, t->thread, q, addr, bytes,
 					  RS_ALLOC_GLOBAL));
+	else if (fresh)
+		rs_memo_void();
 }
 
 static CUresult ask(const struct loaded *l, const char *name, CUdeviceptr *addr, size_t *bytes)

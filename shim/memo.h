@@ -1,41 +1,77 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's memory of evaluated launches: the bounds that PTX analysis gave for a kernel, a grid and
- * parameters. Direct mapped, RS_MEMOS entries, each with room of its own; compared in full, so a
- * collision costs an evaluation, never a wrong answer.
+ * A thread's memory of the launches it has described: identity, the bounds that PTX analysis gave, and the
+ * accesses. A training step repeats its launches, in the same order, so most of them are found here, and
+ * most of those where the one before leads to (next).
+ *
+ * Direct mapped, RS_MEMOS entries, each with room of its own; keys are compared in full, so a collision costs a
+ * description, never a wrong answer. Bounds follow from the key alone; accesses are those of a generation
+ * of addresses (rs_memo_generation), for they name memory.
  * Callers: wrap_launch.c, the owning thread only. No locks.
  */
 #ifndef RS_SHIM_MEMO_H
 #define RS_SHIM_MEMO_H
 
-#include "shim/shim.h"
-#include "tracker/digest.h"
-#include "tracker/ptx_access.h"
+#include "shim/describe.h"
 
 #include <string.h>
 
-#define RS_MEMOS 512u
-
-struct rs_memo_key {
-	const struct rs_ptx_kernel *kernel; /* lives as long as the process */
-	unsigned grid[3], block[3];
-	uint64_t bytes; /* of the parameters */
-};
+#define RS_MEMOS     4096u
+#define RS_MEMO_MOST 65536u /* bytes of parameters; no device has taken more than 32764 */
 
 struct rs_memo {
-	struct rs_memo_key key;
-	uint8_t valid;
-	uint32_t params_cap, extents_cap;
+	/* the key */
+	const struct rs_code *code; /* lives as long as the process; NULL: an empty entry */
+	const void *owner;	    /* module or library: whose global variables */
+	uint64_t ctx;
+	unsigned grid[3], block[3], shared;
+	uint32_t bytes; /* of the parameters */
 	uint8_t *params;
+
+	struct rs_memo *next; /* of the launch that came after this one the last time */
+	uint64_t ident;
+	uint64_t generation; /* of the accesses; 0: there are none yet */
+	uint8_t bounded;     /* extents are filled in */
+	uint8_t everything, untracked;
+	uint32_t naccess;
+	uint32_t params_cap, extents_cap, access_cap;
+	struct rs_access *access;
 	struct rs_ptx_extent *extents;
 };
 
-/* The entry for that launch, valid if it is the same one; else to be filled in. NULL without memory. */
-struct rs_memo *rs_memo_find(struct rs_tls *t, const struct rs_memo_key *key,
-			     const uint8_t *params);
-/* Room for n extents in the entry, which takes the key over; NULL without memory. */
-struct rs_ptx_extent *rs_memo_room(struct rs_memo *m, const struct rs_memo_key *key,
-				   const uint8_t *params, uint32_t n);
+/* Something other than the engine's memory changed that a description depends on. */
+void rs_memo_void(void);
+extern uint64_t rs_memo_voided;
+
+/* Never 0. To be taken before anything is looked up. */
+static inline uint64_t rs_memo_generation(void)
+{
+	return 1 + rs_engine_generation(rs_state.engine) +
+	       __atomic_load_n(&rs_memo_voided, __ATOMIC_ACQUIRE);
+}
+
+/* The entry for that launch, if it is the one that followed the thread's last launch before; else NULL. */
+struct rs_memo *rs_memo_next(struct rs_tls *t, const struct rs_kernel *k,
+			     const struct rs_launch *l);
+/*
+ * The entry for that launch; what it does not know yet is the caller's to fill in. NULL without memory, or for a
+ * parameter block that no device takes.
+ */
+struct rs_memo *rs_memo_get(struct rs_tls *t, const struct rs_kernel *k, const struct rs_launch *l,
+			    struct rs_params p);
+/* Room for n extents in the entry; NULL without memory. */
+struct rs_ptx_extent *rs_memo_room(struct rs_memo *m, uint32_t n);
+static inline void rs_memo_recall(const struct rs_memo *m, struct rs_call *call)
+{
+	call->ident = m->ident;
+	call->access = m->access;
+	call->naccess = m->naccess;
+	call->everything = m->everything;
+	call->untracked = m->untracked;
+}
+
+/* The call is described: keep that. */
+void rs_memo_keep(struct rs_memo *m, const struct rs_call *call, uint64_t generation);
 /* At the thread's end. */
 void rs_memo_drop(struct rs_tls *t);
 

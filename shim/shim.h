@@ -145,7 +145,7 @@ struct rs_tls {
 	unsigned access_cap;
 	uint8_t *params; /* scratch of one launch */
 	unsigned params_cap;
-	struct rs_memo *memos; /* memo.h */
+	struct rs_memo *memos, *memo_last; /* memo.h */
 	struct rs_tls *next, **link;
 	uint64_t count[RS_EP_COUNT];
 };

@@ -6,7 +6,8 @@
  * launch's arguments and grid. Without: every allocation that an 8-byte word of the parameters points
  * into, and the global variables of the module (untracked memory, where they are not known). A handle of
  * unknown origin, or parameters of unknown layout: everything.
- * The scan is made at every launch, for the contents of the arguments change.
+ * Every launch is looked at, for the contents of the arguments change; one that is equal to an earlier one, byte
+ * by byte, is taken from the thread's memory (memo.h) as long as all addresses mean what they meant.
  * Callers: the program, any thread. No locks, except at a kernel's first launch.
  */
 #include "shim/describe.h"
@@ -31,10 +32,29 @@ static struct rs_params from_extra(void **extra)
 	return b;
 }
 
-/* Gathers kernelParams into the thread's scratch. */
+/* Every argument to its place. The number of bytes, or UINT32_MAX if there is one missing. */
+static uint32_t gather(uint8_t *block, const struct rs_code *code, void **params)
+{
+	const struct rs_code_param *p = code->params;
+	uint32_t n = code->nparams, bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!params[i])
+			return UINT32_MAX;
+		if (p[i].size == 8)
+			memcpy(block + p[i].offset, params[i], 8);
+		else
+			memcpy(block + p[i].offset, params[i], p[i].size);
+		bytes += p[i].size;
+	}
+	return bytes;
+}
+
+/* Gathers kernelParams into the thread's scratch. Padding is zero, so that equal launches have equal blocks. */
 static struct rs_params from_params(struct rs_tls *t, const struct rs_code *code, void **params)
 {
 	struct rs_params b = {NULL, 0};
+	uint32_t bytes;
 
 	if (code->param_bytes > t->params_cap) {
 		uint8_t *more = realloc(t->params, code->param_bytes);
@@ -44,15 +64,12 @@ static struct rs_params from_params(struct rs_tls *t, const struct rs_code *code
 		t->params = more;
 		t->params_cap = code->param_bytes;
 	}
-	for (uint32_t i = 0; i < code->nparams; i++) {
-		const struct rs_code_param *p = &code->params[i];
-
-		if (!params[i])
-			return b;
-		if (p->size == 8)
-			memcpy(t->params + p->offset, params[i], 8);
-		else
-			memcpy(t->params + p->offset, params[i], p->size);
+	bytes = gather(t->params, code, params);
+	if (bytes == UINT32_MAX)
+		return b;
+	if (bytes < code->param_bytes) {
+		memset(t->params, 0, code->param_bytes);
+		gather(t->params, code, params);
 	}
 	b.data = t->params;
 	b.n = code->param_bytes;
@@ -137,45 +154,39 @@ static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_k
 					     .slot = (uint16_t)(k->words[i].offset / 8)};
 }
 
-/*
- * Bounds of all words: reads and writes in turn. A training step repeats its launches, so a thread keeps
- * what it has evaluated, for equal code, grid and parameter bytes.
- */
-static const struct rs_ptx_extent *bounds(struct rs_tls *t, const struct rs_ptx_kernel *k,
+/* Bounds of all words: reads and writes in turn. */
+static const struct rs_ptx_extent *bounds(struct rs_memo *m, const struct rs_ptx_kernel *k,
 					  struct rs_params b, const struct rs_launch *l)
 {
 	struct rs_ptx_launch launch = {{l->grid[0], l->grid[1], l->grid[2]},
 				       {l->block[0], l->block[1], l->block[2]},
 				       b.data,
 				       b.n};
-	struct rs_memo_key key = {k, {0}, {0}, b.n};
 	struct rs_ptx_extent *e;
-	struct rs_memo *m;
 
-	memcpy(key.grid, l->grid, sizeof(key.grid));
-	memcpy(key.block, l->block, sizeof(key.block));
-	m = rs_memo_find(t, &key, b.data);
-	if (rs_likely(m && m->valid))
+	if (!m)
+		return NULL;
+	if (m->bounded)
 		return m->extents;
-	RS_ENGINE(e = rs_memo_room(m, &key, b.data, 2 * k->nwords));
+	e = rs_memo_room(m, 2 * k->nwords);
 	if (!e)
 		return NULL;
 	for (uint32_t i = 0; i < k->nwords; i++) {
 		rs_ptx_access_eval(k, i, RS_PTX_READS, &launch, &e[2 * i]);
 		rs_ptx_access_eval(k, i, RS_PTX_WRITES, &launch, &e[2 * i + 1]);
 	}
-	m->valid = 1;
+	m->bounded = 1;
 	return e;
 }
 
-static void by_ptx(struct rs_call *c, struct rs_tls *t, struct rs_access *a,
+static void by_ptx(struct rs_call *c, struct rs_memo *m, struct rs_access *a,
 		   const struct rs_ptx_kernel *k, struct rs_params b, const struct rs_launch *l)
 {
 	const struct rs_ptx_extent *e;
 
 	for (uint32_t i = 0; i < k->nwords; i++)
 		c->everything |= k->words[i].dir && (uint64_t)k->words[i].offset + 8 > b.n;
-	e = c->everything || !k->nwords ? NULL : bounds(t, k, b, l);
+	e = c->everything || !k->nwords ? NULL : bounds(m, k, b, l);
 	if (!e) {
 		c->everything |= k->nwords > 0;
 		return;
@@ -226,40 +237,30 @@ static void globals(struct rs_call *c, struct rs_access *a, const struct rs_ptx_
 						     .slot = UINT16_MAX};
 }
 
-static void identify(struct rs_call *c, const struct rs_code *code, const struct rs_launch *l)
+static uint64_t identity(const struct rs_code *code, const struct rs_launch *l)
 {
 	uint64_t h = code->hash;
 
 	h = rs_digest_mix(h + l->grid[0] + ((uint64_t)l->grid[1] << 32));
 	h = rs_digest_mix(h + l->grid[2] + ((uint64_t)l->block[0] << 32));
 	h = rs_digest_mix(h + l->block[1] + ((uint64_t)l->block[2] << 32));
-	c->ident = rs_digest_mix(h + l->shared);
-	c->name = code->name;
+	return rs_digest_mix(h + l->shared);
 }
 
-void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_launch *l)
+/* Ranges from parameters and module. 0, or -errno: the call stays one that may do anything. */
+static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel *k,
+		    struct rs_memo *m, struct rs_params b, const struct rs_launch *l)
 {
-	const struct rs_kernel *k = rs_kernels_find(l->f);
+	const struct rs_ptx_kernel *ptx = k->code->ptx;
 	const struct rs_global *g = NULL;
-	const struct rs_ptx_kernel *ptx;
 	struct rs_access *a;
 	unsigned n, ng = 0;
-	struct rs_params b;
 
-	c->everything = 1;
-	if (rs_unlikely(!k)) {
-		rs_count(unknown_kernel);
-		return;
-	}
-	identify(c, k->code, l);
-	if (rs_launch_params(t, k, l, &b))
-		return;
-	ptx = k->code->ptx;
 	if (uses_globals(k->code)) {
 		int unnamed = rs_kernels_globals(t, k, &g, &ng);
 
 		if (unnamed < 0)
-			return;
+			return unnamed;
 		c->untracked |= (uint8_t)unnamed;
 	}
 	n = (ptx ? 2 * ptx->nwords : (unsigned)(b.n / 8)) + ng;
@@ -267,14 +268,47 @@ void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_lau
 	if (rs_unlikely(n > t->access_cap))
 		RS_ENGINE(a = rs_call_scratch(t, n + 16));
 	if (n && !a)
-		return;
+		return -ENOMEM;
 	c->access = a;
 	c->everything = ptx ? ptx->opaque : k->code->opaque;
 	if (ptx)
-		by_ptx(c, t, a, ptx, b, l);
+		by_ptx(c, m, a, ptx, b, l);
 	else
 		by_scan(c, a, b);
 	globals(c, a, ptx, g, ng);
+	return 0;
+}
+
+void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_launch *l)
+{
+	const struct rs_kernel *k = rs_kernels_find(l->f);
+	uint64_t generation;
+	struct rs_params b;
+	struct rs_memo *m;
+
+	c->everything = 1;
+	if (rs_unlikely(!k)) {
+		rs_count(unknown_kernel);
+		return;
+	}
+	c->name = k->code->name;
+	generation = rs_memo_generation();
+	m = rs_memo_next(t, k, l);
+	if (rs_likely(m)) {
+		b = (struct rs_params){m->params, m->bytes};
+	} else if (!rs_launch_params(t, k, l, &b)) {
+		m = rs_memo_get(t, k, l, b);
+	} else {
+		c->ident = identity(k->code, l);
+		return;
+	}
+	if (rs_likely(m && m->generation == generation)) {
+		rs_memo_recall(m, c);
+		return;
+	}
+	c->ident = identity(k->code, l);
+	if (!describe(c, t, k, m, b, l) && m)
+		rs_memo_keep(m, c, generation);
 }
 
 #define LAUNCH(sym, flavour, stream, params, args, ...)                                            \
