@@ -21,6 +21,21 @@ static const CUmemAccessDesc rw = {
 	.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 };
 
+/* every_third(p, n, v): p[3 * i] = v */
+static const char third_ptx[] =
+	".version 7.5\n"
+	".target sm_75\n"
+	".address_size 64\n"
+	".visible .entry every_third(.param .u64 p0, .param .u32 p1, .param .u32 p2)\n"
+	"{\n" DRV_REGS "\tld.param.u64 %rd1, [p0];\n"
+	"\tld.param.u32 %r1, [p1];\n"
+	"\tld.param.u32 %r6, [p2];\n" DRV_INDEX "\tmul.wide.u32 %rd3, %r5, 12;\n"
+	"\tadd.s64 %rd4, %rd1, %rd3;\n"
+	"\tst.global.u32 [%rd4], %r6;\n"
+	"DONE:\n"
+	"\tret;\n"
+	"}\n";
+
 static uint64_t base; /* live bytes of the module */
 static CUfunction f_inc, f_addto, f_store;
 
@@ -355,6 +370,7 @@ static void multicast(void)
 	CUdeviceptr p = reserve(2 * G), pa = reserve(2 * G), pb = reserve(2 * G);
 	unsigned n = 100, v = 21;
 	void *store[] = {&p, &n, &v};
+	CUmodule mod;
 	size_t g = 0;
 
 	there.location.id = access[1].location.id = 1;
@@ -399,6 +415,14 @@ static void multicast(void)
 	ok(word(pa + 1004) == 5 && word(pb + G + 1004) == 5 && !word(pa + 1008), "so do fills");
 	ok(word(pa + 2000) == 21 && word(pb + G + 2000) == 21, "and copies");
 	ok(word(pa + G) == 21 && word(pb) == 0, "each as far as it is bound");
+	v = 33;
+	must(cuMemsetD32(pa, 0, 400));
+	must(cuModuleLoadData(&mod, third_ptx));
+	must(drv_launch(drv_function(mod, "every_third"), n, NULL, store));
+	ok(word(pa) == 33 && word(pa + 4) == 0 && word(pa + 297 * 4) == 33 && word(pa + 1192) == 0,
+	   "what a kernel leaves out is left alone");
+	must(cuMemsetD32(pa, 21, 1));
+	must(cuModuleUnload(mod));
 	is_cu(cuMulticastUnbind(mc, 0, 0, G), CUDA_ERROR_INVALID_VALUE,
 	      "unbinding what was not bound so");
 	is_cu(cuMulticastUnbind(mc, 0, 0, 2 * G), CUDA_SUCCESS, "unbind");
@@ -454,13 +478,29 @@ static CUresult read_only(void)
 	unsigned n = 4;
 	void *params[] = {&q, &p, &n};
 
+	must(cuMemAlloc(&q, 64));
+	map(p, G, memory(G));
+	must(run_inc(p, 4, NULL));
 	d.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+	must(cuMemSetAccess(p, G, &d, 1));
+	must(drv_launch(f_addto, n, NULL, params));
+	must(cuCtxSynchronize());
+	must(run_inc(p, 4, NULL));
+	return cuCtxSynchronize();
+}
+
+static CUresult another_device(void)
+{
+	CUmemAccessDesc d = rw;
+	CUdeviceptr p = reserve(G), q;
+	unsigned n = 4;
+	void *params[] = {&q, &p, &n};
+
+	d.location.id = 1;
 	must(cuMemMap(p, G, 0, memory(G), 0));
 	must(cuMemSetAccess(p, G, &d, 1));
 	must(cuMemAlloc(&q, 64));
 	must(drv_launch(f_addto, n, NULL, params));
-	must(cuCtxSynchronize());
-	must(run_inc(p, 4, NULL));
 	return cuCtxSynchronize();
 }
 
@@ -516,6 +556,26 @@ static CUresult initialised_elsewhere(void)
 	return cuCtxSynchronize();
 }
 
+/* Another process may have written what was exported. */
+static CUresult exported(void)
+{
+	CUmemAllocationProp prop = on_device;
+	CUmemGenericAllocationHandle h;
+	CUdeviceptr p = reserve(G), q;
+	CUipcMemHandle ipc;
+	int fd;
+
+	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	must(cuMemCreate(&h, G, &prop, 0));
+	map(p, G, h);
+	must(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	must(run_inc(p, 1, NULL));
+	must(cuMemAlloc(&q, 4096));
+	must(cuIpcGetMemHandle(&ipc, q));
+	must(run_inc(q, 1, NULL));
+	return cuCtxSynchronize();
+}
+
 static void in_child(CUresult (*fn)(void), const char *check, CUresult want, const char *what)
 {
 	int status;
@@ -542,11 +602,13 @@ static void faults(void)
 	in_child(no_access, "", CUDA_ERROR_ILLEGAL_ADDRESS, "a mapping without access");
 	in_child(no_access_fill, "", CUDA_ERROR_ILLEGAL_ADDRESS, "the same for a fill");
 	in_child(read_only, "", CUDA_ERROR_ILLEGAL_ADDRESS, "a store to a read-only mapping");
+	in_child(another_device, "", CUDA_ERROR_ILLEGAL_ADDRESS, "access for another device");
 	in_child(after_unmap, "", CUDA_ERROR_ILLEGAL_ADDRESS, "an access after the unmap");
 	in_child(past_the_end, "", CUDA_ERROR_ILLEGAL_ADDRESS, "past what is mapped");
 	in_child(uninitialised, "uninit", CUDA_ERROR_LAUNCH_FAILED, "uninitialised memory");
 	in_child(initialised_elsewhere, "uninit", CUDA_SUCCESS,
 		 "initialised is the memory, not the address");
+	in_child(exported, "uninit", CUDA_SUCCESS, "what is exported counts as initialised");
 }
 
 int main(void)
