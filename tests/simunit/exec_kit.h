@@ -31,6 +31,8 @@ static unsigned kit_nranges;
 static void *kit_blocks[16];
 static unsigned kit_nblocks;
 static uint32_t kit_dynamic; /* shared memory of the next launches */
+static const struct sim_view *kit_views;
+static size_t kit_nviews; /* objects that they may use, by ascending handle */
 
 static void kit_add_range(struct sim_range r)
 {
@@ -74,6 +76,8 @@ kit_run(const char *ptx, const char *kernel, uint32_t grid, uint32_t block, cons
 				    .block = {block, 1, 1},
 				    .params = params,
 				    .ranges = kit_ranges,
+				    .views = kit_views,
+				    .nviews = kit_nviews,
 				    .shared_dynamic = kit_dynamic,
 				    .max_insns = 200000000};
 	enum sim_fault_kind kind = (enum sim_fault_kind) - 1;

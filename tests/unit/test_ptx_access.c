@@ -402,6 +402,10 @@ static void test_opaque(void)
 	expect_opaque(ENTRY "cp.async.bulk.commit_group;\n" OUT, "bulk", "bulk copies");
 	expect_opaque(ENTRY "sust.b.1d.b32.trap [%rd1, {%r1}], {%r2};\n" OUT, "sust",
 		      "surface stores");
+	expect_opaque(ENTRY "suld.b.1d.b32.trap {%r2}, [%rd1, {%r1}];\n" OUT, "suld",
+		      "surface loads");
+	expect_opaque(ENTRY "tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}];\n" OUT,
+		      "tex.1d", "textures: perhaps of linear memory that no parameter names");
 	expect_opaque(ENTRY "frobnicate.b32 %r1, %r2;\n" OUT, "frobnicate",
 		      "an unknown instruction");
 	expect_opaque(
