@@ -36,6 +36,7 @@ static void forget(struct rs_tls *t, CUcontext ctx)
 	if (!c)
 		return;
 	RS_ENGINE(rs_engine_ctx_destroy(rs_state.engine, c));
+	RS_ENGINE(rs_kernels_ctx_destroy(c));
 	rs_devops_ctx_destroy(c);
 	__atomic_compare_exchange_n(&rs_state.ctx_sole, &c, 0, 0, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);

@@ -19,12 +19,18 @@ struct loaded {
 	const void *owner, *parent;
 	struct rs_image *image;
 	uint8_t is_library;
-	uint8_t resolved; /* globals of the image are looked up, in ctx */
-	uint8_t unnamed;  /* the driver did not find all of them */
-	uint64_t ctx;
 	struct rs_kernel *kernels;
-	struct globals *globals;
+	struct variables *variables;
 	struct loaded *next, *prev;
+};
+
+/* Its variables in one context: a library has its own in each. */
+struct variables {
+	uint64_t ctx;
+	uint8_t resolved; /* what the image names is looked up */
+	uint8_t unnamed;  /* the driver did not find all of them */
+	struct globals *globals;
+	struct variables *next;
 };
 
 /* A full list is followed by a longer one; launches may still read the old one. */
@@ -58,7 +64,7 @@ static void drop_kernels(struct loaded *l)
 	}
 }
 
-/* Under lock: the owner's entry goes; its globals are the caller's to release. */
+/* Under lock: the owner's entry goes; its variables are the caller's to release. */
 static void drop_loaded(struct loaded *l)
 {
 	drop_kernels(l);
@@ -129,22 +135,52 @@ void rs_kernels_module_of(const void *library, const void *module)
 	pthread_mutex_unlock(&lock);
 }
 
-static void release_globals(struct rs_tls *t, struct globals *g)
+static void free_variables(struct variables *v)
 {
-	struct rs_queue q = {.ctx = rs_ctx_current(t), .stream = 0};
-	struct globals *older;
+	struct globals *g, *older;
 
-	for (unsigned i = 0; g && i < g->n; i++)
-		RS_ENGINE(rs_engine_free(rs_state.engine, t->thread, q, g->at[i].addr));
-	for (; g; g = older) {
+	for (g = v->globals; g; g = older) {
 		older = g->older;
 		free(g);
 	}
+	free(v);
+}
+
+static void release_variables(struct rs_tls *t, struct variables *v)
+{
+	struct variables *next;
+
+	for (; v; v = next) {
+		struct rs_queue q = {.ctx = v->ctx, .stream = 0};
+
+		next = v->next;
+		for (unsigned i = 0; v->globals && i < v->globals->n; i++)
+			RS_ENGINE(rs_engine_free(rs_state.engine, t->thread, q,
+						 v->globals->at[i].addr));
+		free_variables(v);
+	}
+}
+
+void rs_kernels_ctx_destroy(uint64_t ctx)
+{
+	struct variables **at, *v;
+	struct loaded *l;
+
+	pthread_mutex_lock(&lock);
+	for (l = all; l; l = l->next) {
+		for (at = &l->variables; (v = *at) && v->ctx != ctx; at = &v->next)
+			;
+		if (v) {
+			*at = v->next;
+			free_variables(v);
+		}
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 void rs_kernels_unload(struct rs_tls *t, const void *owner)
 {
-	struct globals *globals = NULL;
+	struct variables *variables = NULL;
 	struct loaded *l;
 
 	for (;;) {
@@ -152,13 +188,13 @@ void rs_kernels_unload(struct rs_tls *t, const void *owner)
 		for (l = all; l && l->owner != owner && l->parent != owner; l = l->next)
 			;
 		if (l) {
-			globals = l->globals;
+			variables = l->variables;
 			drop_loaded(l);
 		}
 		pthread_mutex_unlock(&lock);
 		if (!l)
 			return;
-		release_globals(t, globals);
+		release_variables(t, variables);
 	}
 }
 
@@ -221,10 +257,28 @@ void rs_kernels_function_of(const void *kernel, const void *function)
 
 /* --- global variables --------------------------------------------------------------------------- */
 
-/* Under lock. 1: new. */
-static int add_global(struct loaded *l, uint64_t addr, uint64_t bytes)
+/* Under lock. NULL without memory. */
+static struct variables *variables_in(struct loaded *l, uint64_t ctx)
 {
-	struct globals *g = l->globals, *more;
+	struct variables *v;
+
+	for (v = l->variables; v && v->ctx != ctx; v = v->next)
+		;
+	if (v)
+		return v;
+	v = calloc(1, sizeof(*v));
+	if (v) {
+		v->ctx = ctx;
+		v->next = l->variables;
+		l->variables = v;
+	}
+	return v;
+}
+
+/* Under lock. 1: new. */
+static int add_global(struct variables *v, uint64_t addr, uint64_t bytes)
+{
+	struct globals *g = v->globals, *more;
 
 	for (unsigned i = 0; g && i < g->n; i++)
 		if (g->at[i].addr == addr)
@@ -240,7 +294,7 @@ static int add_global(struct loaded *l, uint64_t addr, uint64_t bytes)
 		more->n = g ? g->n : 0;
 		for (unsigned i = 0; i < more->n; i++)
 			more->at[i] = g->at[i];
-		l->globals = g = more;
+		v->globals = g = more;
 	}
 	g->at[g->n++] = (struct rs_global){addr, bytes};
 	return 1;
@@ -249,6 +303,7 @@ static int add_global(struct loaded *l, uint64_t addr, uint64_t bytes)
 void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint64_t bytes)
 {
 	struct rs_queue q = {.ctx = rs_ctx_current(t), .stream = 0};
+	struct variables *v = NULL;
 	uint64_t base, known;
 	struct loaded *l;
 	int fresh = 0;
@@ -258,7 +313,9 @@ void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint6
 	pthread_mutex_lock(&lock);
 	l = rs_handles_find(&owners, owner);
 	if (l)
-		fresh = add_global(l, addr, bytes);
+		v = variables_in(l, q.ctx);
+	if (v)
+		fresh = add_global(v, addr, bytes);
 	pthread_mutex_unlock(&lock);
 	if (fresh && !rs_engine_lookup(rs_state.engine, addr, &base, &known))
 		RS_ENGINE(rs_engine_alloc(rs_state.engine, t->thread, q, addr, bytes,
@@ -303,31 +360,34 @@ static int resolve(struct rs_tls *t, const struct loaded *l)
 int rs_kernels_globals(struct rs_tls *t, const struct rs_kernel *k, const struct rs_global **ret,
 		       unsigned *ret_n)
 {
-	struct loaded *l, copy = {0};
 	uint64_t ctx = rs_ctx_current(t);
-	int unnamed = 0;
+	struct variables *v = NULL;
+	struct loaded *l, copy = {0};
+	int unnamed = 0, resolved;
 
 	pthread_mutex_lock(&lock);
 	l = rs_handles_find(&owners, k->owner);
-	if (l)
+	if (l && l->image)
+		v = variables_in(l, ctx);
+	resolved = v && v->resolved;
+	if (v)
 		copy = *l;
 	pthread_mutex_unlock(&lock);
-	if (!copy.image)
+	if (!v)
 		return 1;
-	if (copy.resolved && copy.ctx != ctx)
-		return -EXDEV;
-	if (!copy.resolved)
+	if (!resolved)
 		unnamed = resolve(t, &copy);
 	pthread_mutex_lock(&lock);
+	/* It may have been unloaded meanwhile, and its handle given to another. */
 	l = rs_handles_find(&owners, k->owner);
-	if (l && !l->resolved) {
-		l->resolved = 1;
-		l->ctx = ctx;
-		l->unnamed = (uint8_t)unnamed;
+	v = l && l->image == copy.image ? variables_in(l, ctx) : NULL;
+	if (v && !v->resolved) {
+		v->resolved = 1;
+		v->unnamed = (uint8_t)unnamed;
 	}
-	*ret = l && l->globals ? l->globals->at : NULL;
-	*ret_n = l && l->globals ? l->globals->n : 0;
-	unnamed = !l || l->unnamed || copy.image->hidden;
+	*ret = v && v->globals ? v->globals->at : NULL;
+	*ret_n = v && v->globals ? v->globals->n : 0;
+	unnamed = !v || v->unnamed || copy.image->hidden;
 	pthread_mutex_unlock(&lock);
 	return unnamed;
 }

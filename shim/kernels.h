@@ -31,6 +31,8 @@ const struct rs_kernel *rs_kernels_find(const void *handle);
 void rs_kernels_loaded(const void *owner, int is_library, const void *image, const char *path);
 /* Before the driver unloads. */
 void rs_kernels_unload(struct rs_tls *t, const void *owner);
+/* A context goes; a new one may get its handle. The engine has dropped its memory. */
+void rs_kernels_ctx_destroy(uint64_t ctx);
 /* A library's code as a module of one context. */
 void rs_kernels_module_of(const void *library, const void *module);
 /* The driver has given out a function of owner. */
@@ -41,8 +43,8 @@ void rs_kernels_function_of(const void *kernel, const void *function);
 /* A variable of owner has an address: from now on it is tracked memory. */
 void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint64_t bytes);
 /*
- * The global variables of a kernel's module, all of them tracked. 1 when there may be others, that nobody has a name
- * for or that the driver does not find by name; -EXDEV when they were found in another context.
+ * The global variables of a kernel's module in this context, all of them tracked. 1 when there may be others, that
+ * nobody has a name for or that the driver does not find by name.
  */
 int rs_kernels_globals(struct rs_tls *t, const struct rs_kernel *k, const struct rs_global **ret,
 		       unsigned *ret_n);

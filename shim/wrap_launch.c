@@ -256,13 +256,8 @@ static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel 
 	struct rs_access *a;
 	unsigned n, ng = 0;
 
-	if (uses_globals(k->code)) {
-		int unnamed = rs_kernels_globals(t, k, &g, &ng);
-
-		if (unnamed < 0)
-			return unnamed;
-		c->untracked |= (uint8_t)unnamed;
-	}
+	if (uses_globals(k->code))
+		c->untracked |= (uint8_t)rs_kernels_globals(t, k, &g, &ng);
 	n = (ptx ? 2 * ptx->nwords : (unsigned)(b.n / 8)) + ng;
 	a = t->access;
 	if (rs_unlikely(n > t->access_cap))

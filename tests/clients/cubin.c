@@ -182,10 +182,64 @@ static void twice(void)
 	run(twice_segment);
 }
 
+static dev peek_library(CUkernel kernel)
+{
+	dev y;
+	void *params[] = {&y};
+
+	MUST(cuMemAlloc(&y, 4));
+	MUST(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	return y;
+}
+
+/* A forward and its replay of a library's kernel in the context that is current. */
+static void peek_twice(CUkernel kernel, const char *name)
+{
+	unsigned word;
+	dev y[2];
+
+	replayshim_forward_begin(name, 0);
+	y[0] = peek_library(kernel);
+	replayshim_forward_end();
+	replayshim_replay_begin(name, 0);
+	y[1] = peek_library(kernel);
+	replayshim_replay_end();
+	MUST(cuCtxSynchronize());
+	MUST(cuMemcpyDtoH(&word, y[1], 4));
+	tell(name, word);
+	MUST(cuMemFree(y[0]));
+	MUST(cuMemFree(y[1]));
+}
+
+/* One library in three contexts, with variables of its own in each; the third may get the second one's handle. */
+static void contexts(void)
+{
+	static const char *const names[] = {"second", "third"};
+	CUlibrary library;
+	CUcontext first, other;
+	CUkernel kernel;
+
+	MUST(cuCtxGetCurrent(&first));
+	MUST(cuLibraryLoadData(&library, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+	MUST(cuLibraryGetKernel(&kernel, library, "peek"));
+	peek_twice(kernel, "first");
+	for (unsigned i = 0; i < 2; i++) {
+		MUST(cuCtxCreate(&other, NULL, 0, 0));
+		peek_twice(kernel, names[i]);
+		MUST(cuCtxDestroy(other));
+		MUST(cuCtxSetCurrent(first));
+	}
+	MUST(cuLibraryUnload(library));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct hazard_case cases[] = {
-		{"take", take}, {"tick", tick}, {"twice", twice}};
+		{"take", take},
+		{"tick", tick},
+		{"twice", twice},
+		{"contexts", contexts},
+	};
 
 	nargs = argc;
 	args = argv;

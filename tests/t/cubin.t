@@ -37,6 +37,9 @@ CASES = [
     either("twice static", unknown("RS060"), y=42, counter=0),
     either("twice nameless", unknown("RS060"), y=42, counter=0),
     either("twice unread", unknown("RS060"), y=42, counter=0),
+    # A library has its own variables in each context.
+    Case("contexts", dict(first=0, second=0, third=0), dict(first=0, second=0, third=0), {}, {},
+         [("first", 0), ("second", 0), ("third", 0)]),
     either("twice malloc", unknown("RS050"), y=42, counter=0),
 ]
 

@@ -160,7 +160,7 @@ static void test_kernels(void)
 /* What rs_cubin_params() says of a kernel with that .nv.info. */
 static int params_of(const struct cubin_info *info)
 {
-	struct rs_cubin_param p[64];
+	struct rs_cubin_param p[64] = {{0, 0}};
 	struct rs_cubin_kernel k;
 	struct cubin_build b;
 	uint64_t cursor = 0;
