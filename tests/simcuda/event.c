@@ -123,6 +123,8 @@ static CUresult synchronize_shared(CUevent e)
 	struct sim_op *op;
 	CUresult r;
 
+	if (!sim_handle_is(e->ctx, SIM_H_CTX))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (sim_sync_work(SIM_WORK_AWAIT, e->sync, sim_sync_last(e->sync), &w))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	op = sim_op_new(e->ctx, 0, &w);
@@ -140,6 +142,8 @@ static CUresult synchronize_shared(CUevent e)
 
 static CUresult query_shared(CUevent e)
 {
+	if (!sim_handle_is(e->ctx, SIM_H_CTX))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (e->op)
 		sim_sched_poll(e->op);
 	if (e->ctx->sticky)
