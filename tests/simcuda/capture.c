@@ -7,7 +7,7 @@
  * "invalidated" until cuStreamEndCapture, which then returns no graph. In global mode any unsafe call of
  * any thread, in thread-local mode one of the capturing thread, is such a call. Driver lock held.
  */
-#include "tests/simcuda/sim.h"
+#include "tests/simcuda/graph.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -128,6 +128,11 @@ CUresult sim_capture_record(CUstream s, CUevent e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	e->cap = s->cap;
 	return CUDA_SUCCESS;
+}
+
+CUgraph sim_capture_graph(CUstream s)
+{
+	return s->cap->graph;
 }
 
 static bool is_open(const struct sim_capture *cap)
@@ -257,6 +262,17 @@ SIM_TWINS(cuStreamBeginCapture_v2, _ptsz, SIM_CTX, P(CUstream h, CUstreamCapture
 	return begin(call, h, mode, NULL, NULL, 0);
 }
 
+/* Programmatic edges of nodes to come are not remembered: the program shall know. */
+static bool annotated(const CUgraphEdgeData *data, size_t n)
+{
+	static const CUgraphEdgeData zero;
+
+	for (size_t i = 0; data && i < n; i++)
+		if (memcmp(&data[i], &zero, sizeof(zero)))
+			return true;
+	return false;
+}
+
 SIM_TWINS(cuStreamBeginCaptureToGraph, _ptsz, SIM_CTX,
 	  P(CUstream h, CUgraph g, const CUgraphNode *deps, const CUgraphEdgeData *data, size_t n,
 	    CUstreamCaptureMode mode),
@@ -264,11 +280,10 @@ SIM_TWINS(cuStreamBeginCaptureToGraph, _ptsz, SIM_CTX,
 {
 	if (!sim_handle_is(g, SIM_H_GRAPH) || (n && !deps) || g->cap)
 		return CUDA_ERROR_INVALID_VALUE;
-	(void)data;
 	for (size_t i = 0; i < n; i++)
 		if (!sim_handle_is(deps[i], SIM_H_NODE) || deps[i]->graph != g)
 			return CUDA_ERROR_INVALID_VALUE;
-	return begin(call, h, mode, g, deps, n);
+	return annotated(data, n) ? CUDA_ERROR_NOT_SUPPORTED : begin(call, h, mode, g, deps, n);
 }
 
 /* Has all work of the other streams come back to the origin? */
@@ -416,8 +431,7 @@ SIM_TWINS(cuStreamUpdateCaptureDependencies_v2, _ptsz, SIM_CTX,
 	  P(CUstream h, CUgraphNode *deps, const CUgraphEdgeData *data, size_t n, unsigned flags),
 	  P(h, deps, data, n, flags))
 {
-	(void)data;
-	return update(call, h, deps, n, flags);
+	return annotated(data, n) ? CUDA_ERROR_NOT_SUPPORTED : update(call, h, deps, n, flags);
 }
 
 SIM_API(cuThreadExchangeStreamCaptureMode, SIM_INIT, P(CUstreamCaptureMode *mode), P(mode))

@@ -103,6 +103,9 @@ struct sim_launch {
 	 * address (arrays have none). */
 	void (*on_access)(void *opaque, uint64_t addr, unsigned bytes, int is_write);
 	void *opaque;
+	/* cudaGraphSetConditional of the kernel; nonzero: no such handle, the kernel traps. */
+	int (*set_conditional)(void *opaque, uint64_t handle, uint32_t value);
+	void *conditional_opaque;
 	uint64_t max_insns; /* watchdog: thread-instructions; 0: none */
 };
 

@@ -4,13 +4,15 @@
  *
  * Each call becomes a fresh instance of the callee: its registers are renumbered, its local
  * variables get their own part of the local frame, its parameters are the caller's parameter
- * variables. vprintf is accepted, prints nothing and returns 0. Runs at load; memory by malloc.
+ * variables. Of functions without a body vprintf is accepted, which prints nothing and returns 0, and
+ * cudaGraphSetConditional, which the launch answers. Runs at load; memory by malloc.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/simcuda/exec_lower.h"
+#include "tests/simcuda/exec_run.h"
 
 /* ---- variables ---- */
 
@@ -366,7 +368,7 @@ static int parse_call(struct sim_lower *l, const struct rs_ptx_insn *in, struct 
 	return 0;
 }
 
-/* The one outside function: device printf. Nothing is printed, the result is 0. */
+/* Device printf: nothing is printed, the result is 0. */
 static void zero_return(const struct sim_uop *o, struct sim_warp *w)
 {
 	for (int i = 0; i < SIM_LANES; i++)
@@ -374,21 +376,61 @@ static void zero_return(const struct sim_uop *o, struct sim_warp *w)
 			memset(w->local + (uint64_t)i * w->run->k->local_bytes + o->imm, 0, 4);
 }
 
+/* imm: where the handle is in local memory, and in the upper half, where the value is. */
+static void set_conditional(const struct sim_uop *o, struct sim_warp *w)
+{
+	const struct sim_launch *l = w->run->launch;
+
+	for (int i = 0; i < SIM_LANES; i++) {
+		const uint8_t *local = w->local + (uint64_t)i * w->run->k->local_bytes;
+		uint64_t handle;
+		uint32_t value;
+
+		if (!w->lanes[i])
+			continue;
+		memcpy(&handle, local + (uint32_t)o->imm, sizeof handle);
+		memcpy(&value, local + (o->imm >> 32), sizeof value);
+		if (!l->set_conditional ||
+		    l->set_conditional(l->conditional_opaque, handle, value)) {
+			sim_run_fault(w, o, SIM_FAULT_TRAP, 1u << i,
+				      "no such conditional handle in this context");
+			return;
+		}
+	}
+}
+
+static const struct sim_inst_var *local_operand(struct sim_lower *l,
+						const struct rs_ptx_operand *op, unsigned bytes)
+{
+	const struct sim_inst_var *iv = op->var ? inst_var(l->inst, op->var) : NULL;
+
+	return iv && iv->var->size == bytes ? iv : NULL;
+}
+
 static int lower_extern(struct sim_lower *l, const struct call *c)
 {
-	static const sim_fn fn[2] = {zero_return, zero_return};
-	const struct sim_inst_var *iv;
+	static const sim_fn zero[2] = {zero_return, zero_return};
+	static const sim_fn cond[2] = {set_conditional, set_conditional};
+	const struct sim_inst_var *first, *second;
 	struct sim_uop *o;
 
-	if (strcmp(c->f->name, "vprintf"))
+	if (!strcmp(c->f->name, "vprintf")) {
+		first = c->nrets == 1 ? local_operand(l, c->rets, 4) : NULL;
+		second = first;
+	} else if (!strcmp(c->f->name, "cudaGraphSetConditional")) {
+		first = c->nargs == 2 ? local_operand(l, &c->args[0], 8) : NULL;
+		second = first ? local_operand(l, &c->args[1], 4) : NULL;
+	} else {
 		return sim_lower_fail(l, "function %s has no body", c->f->name);
-	iv = c->nrets == 1 && c->rets->var ? inst_var(l->inst, c->rets->var) : NULL;
-	if (!iv || iv->var->size != 4)
+	}
+	if (!first || !second)
 		return sim_lower_fail(l, "wrong operands");
-	o = sim_lower_emit(l, SIM_K_ALU, fn);
+	o = sim_lower_emit(l, c->nrets ? SIM_K_ALU : SIM_K_MEM, c->nrets ? zero : cond);
 	if (!o)
 		return l->failed;
-	o->imm = (int64_t)iv->offset;
+	o->imm = (int64_t)(first->offset | second->offset << 32);
+	if (c->nrets)
+		o->imm = (int64_t)first->offset;
 	return 0;
 }
 

@@ -2,9 +2,12 @@
 /*
  * Graphs: nodes, edges, copies. What a node does is a work, copied when it is added or set.
  *
- * A node lists the nodes that it depends on; the other direction is found by looking. Driver lock held.
+ * A node lists the nodes that it depends on; the other direction is found by looking. An edge may carry
+ * the annotations of programmatic launch: they are kept and told, the whole node is waited for. What
+ * the manual forbids for graphs with memory or conditional nodes is CUDA_ERROR_NOT_SUPPORTED.
+ * Driver lock held.
  */
-#include "tests/simcuda/sim.h"
+#include "tests/simcuda/graph.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,9 +38,12 @@ static void node_free(CUgraphNode n)
 		g->last = n->prev;
 	g->nnodes--;
 	sim_handle_del(n);
+	sim_graphmem_drop_node(n);
 	sim_work_clear(&n->work);
 	free(n->argv);
+	free(n->attr);
 	free(n->deps);
+	free(n->edges);
 	free(n);
 }
 
@@ -46,6 +52,7 @@ void sim_graph_free(CUgraph g)
 	sim_handle_del(g); /* first: destructors run without the lock */
 	while (g->first)
 		node_free(g->first);
+	sim_cond_orphan(g);
 	sim_userobj_release_all(g);
 	free(g);
 }
@@ -58,8 +65,9 @@ static bool depends(CUgraphNode n, CUgraphNode on)
 	return false;
 }
 
-int sim_graph_depend(CUgraphNode n, CUgraphNode on)
+int sim_graph_depend(CUgraphNode n, CUgraphNode on, const CUgraphEdgeData *edge)
 {
+	CUgraphEdgeData *e;
 	CUgraphNode *p;
 
 	if (depends(n, on))
@@ -68,8 +76,63 @@ int sim_graph_depend(CUgraphNode n, CUgraphNode on)
 	if (!p)
 		return -ENOMEM;
 	n->deps = p;
+	e = realloc(n->edges, (n->ndeps + 1) * sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	n->edges = e;
+	e[n->ndeps] = edge ? *edge : (CUgraphEdgeData){0};
 	p[n->ndeps++] = on;
 	return 0;
+}
+
+static void undepend(CUgraphNode n, CUgraphNode on)
+{
+	for (size_t i = 0; i < n->ndeps; i++)
+		if (n->deps[i] == on) {
+			n->ndeps--;
+			n->deps[i] = n->deps[n->ndeps];
+			n->edges[i] = n->edges[n->ndeps];
+			return;
+		}
+}
+
+static bool plain(const CUgraphEdgeData *e)
+{
+	static const CUgraphEdgeData zero;
+
+	return !memcmp(e, &zero, sizeof(zero));
+}
+
+CUresult sim_graph_edges_ok(const CUgraphEdgeData *data, size_t n, const CUgraphNode *from,
+			    CUgraphNodeType to)
+{
+	static const unsigned char zero[sizeof(data->reserved)];
+
+	for (size_t i = 0; data && i < n; i++) {
+		const CUgraphEdgeData *e = &data[i];
+
+		if (plain(e))
+			continue;
+		/* Only kernels have ports, and only programmatic edges use them. */
+		if (e->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC || e->to_port ||
+		    memcmp(e->reserved, zero, sizeof(zero)) || !e->from_port ||
+		    e->from_port > CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER ||
+		    to != CU_GRAPH_NODE_TYPE_KERNEL || !sim_handle_is(from[i], SIM_H_NODE) ||
+		    from[i]->type != CU_GRAPH_NODE_TYPE_KERNEL)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+bool sim_graph_has(const struct CUgraph_st *g, unsigned types)
+{
+	for (CUgraphNode n = g->first; n; n = n->next) {
+		if (types >> n->type & 1)
+			return true;
+		if (n->type == CU_GRAPH_NODE_TYPE_GRAPH && sim_graph_has(n->work.graph, types))
+			return true;
+	}
+	return false;
 }
 
 CUresult sim_graph_add(CUgraph g, CUgraphNodeType type, struct sim_work *w, CUcontext ctx,
@@ -97,6 +160,10 @@ CUresult sim_graph_add(CUgraph g, CUgraphNodeType type, struct sim_work *w, CUco
 	n->type = type;
 	n->work = *w;
 	n->ctx = ctx;
+	if (w->kind == SIM_WORK_GRAPH)
+		w->graph->parent = g;
+	for (unsigned i = 0; w->kind == SIM_WORK_COND && i < w->cond.n; i++)
+		w->cond.bodies[i]->parent = g;
 	n->prev = g->last;
 	if (g->last)
 		g->last->next = n;
@@ -105,7 +172,7 @@ CUresult sim_graph_add(CUgraph g, CUgraphNodeType type, struct sim_work *w, CUco
 	g->last = n;
 	g->nnodes++;
 	for (size_t i = 0; i < ndeps; i++)
-		if (sim_graph_depend(n, deps[i])) {
+		if (sim_graph_depend(n, deps[i], NULL)) {
 			node_free(n);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
@@ -126,12 +193,20 @@ int sim_graph_clone(CUgraph src, CUgraph *ret)
 		n->index = i;
 		bad = sim_work_clone(&w, &n->work) ||
 		      sim_graph_add(g, n->type, &w, n->ctx, NULL, 0, &map[i]);
-		if (!bad)
-			map[i++]->origin = n;
+		if (bad)
+			break;
+		map[i]->origin = n;
+		if (n->attr) {
+			map[i]->attr = calloc(SIM_NODE_ATTRS, sizeof(*n->attr));
+			bad = !map[i]->attr;
+			if (!bad)
+				memcpy(map[i]->attr, n->attr, SIM_NODE_ATTRS * sizeof(*n->attr));
+		}
+		i++;
 	}
 	for (CUgraphNode n = src->first; n && !bad; n = n->next)
 		for (size_t d = 0; d < n->ndeps && !bad; d++)
-			bad = sim_graph_depend(map[n->index], map[n->deps[d]->index]);
+			bad = sim_graph_depend(map[n->index], map[n->deps[d]->index], &n->edges[d]);
 	free(map);
 	bad = bad || sim_userobj_copy(g, src);
 	if (bad) {
@@ -178,9 +253,32 @@ static bool is_node(CUgraphNode n)
 	return sim_handle_is(n, SIM_H_NODE);
 }
 
+/* Is a stream being captured into what n owns? */
+static bool node_captured(CUgraphNode n);
+
+static bool captured(CUgraph g)
+{
+	if (g->cap)
+		return true;
+	for (CUgraphNode n = g->first; n; n = n->next)
+		if (node_captured(n))
+			return true;
+	return false;
+}
+
+static bool node_captured(CUgraphNode n)
+{
+	if (n->work.kind == SIM_WORK_GRAPH)
+		return captured(n->work.graph);
+	for (unsigned i = 0; n->work.kind == SIM_WORK_COND && i < n->work.cond.n; i++)
+		if (captured(n->work.cond.bodies[i]))
+			return true;
+	return false;
+}
+
 SIM_API(cuGraphDestroy, SIM_INIT, P(CUgraph g), P(g))
 {
-	if (!is_graph(g) || g->is_child || g->cap)
+	if (!is_graph(g) || g->is_child || captured(g))
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_graph_free(g);
 	return CUDA_SUCCESS;
@@ -190,6 +288,8 @@ SIM_API(cuGraphClone, SIM_INIT, P(CUgraph *ret, CUgraph g), P(ret, g))
 {
 	if (!ret || !is_graph(g))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (sim_graph_has(g, SIM_MEM_NODES | SIM_COND_NODES))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	return sim_graph_clone(g, ret) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -216,12 +316,12 @@ SIM_API(cuGraphNodeGetType, SIM_INIT, P(CUgraphNode n, CUgraphNodeType *ret), P(
 
 SIM_API(cuGraphDestroyNode, SIM_INIT, P(CUgraphNode n), P(n))
 {
-	if (!is_node(n))
+	if (!is_node(n) || node_captured(n))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (sim_graph_has(n->graph, SIM_MEM_NODES))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	for (CUgraphNode o = n->graph->first; o; o = o->next)
-		for (size_t i = 0; i < o->ndeps; i++)
-			if (o->deps[i] == n)
-				o->deps[i--] = o->deps[--o->ndeps];
+		undepend(o, n);
 	node_free(n);
 	return CUDA_SUCCESS;
 }
@@ -232,9 +332,10 @@ struct lister {
 	CUgraphNode *from, *to;
 	CUgraphEdgeData *edges;
 	size_t cap, n;
+	bool lossy; /* an annotated edge was listed without its annotation */
 };
 
-static void list(struct lister *l, CUgraphNode from, CUgraphNode to)
+static void list(struct lister *l, CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *edge)
 {
 	if (l->n < l->cap) {
 		if (l->from)
@@ -242,13 +343,17 @@ static void list(struct lister *l, CUgraphNode from, CUgraphNode to)
 		if (l->to)
 			l->to[l->n] = to;
 		if (l->edges)
-			memset(&l->edges[l->n], 0, sizeof(l->edges[0]));
+			l->edges[l->n] = *edge;
+		else if (edge && !plain(edge))
+			l->lossy = true;
 	}
 	l->n++;
 }
 
 static CUresult finish(struct lister *l, size_t *n)
 {
+	if (l->lossy)
+		return CUDA_ERROR_LOSSY_QUERY;
 	for (size_t i = l->n; i < l->cap; i++) {
 		if (l->from)
 			l->from[i] = NULL;
@@ -271,7 +376,7 @@ static CUresult nodes(CUgraph g, CUgraphNode *ret, size_t *n, bool roots)
 	l.cap = ret ? *n : 0;
 	for (CUgraphNode o = g->first; o; o = o->next)
 		if (!roots || !o->ndeps)
-			list(&l, o, NULL);
+			list(&l, o, NULL, NULL);
 	return finish(&l, n);
 }
 
@@ -288,14 +393,14 @@ SIM_API(cuGraphGetRootNodes, SIM_INIT, P(CUgraph g, CUgraphNode *ret, size_t *n)
 static CUresult edges(CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data,
 		      size_t *n)
 {
-	struct lister l = {from, to, data, 0, 0};
+	struct lister l = {.from = from, .to = to, .edges = data};
 
-	if (!is_graph(g) || !n || !from != !to)
+	if (!is_graph(g) || !n || !from != !to || (data && !from))
 		return CUDA_ERROR_INVALID_VALUE;
 	l.cap = from ? *n : 0;
 	for (CUgraphNode o = g->first; o; o = o->next)
 		for (size_t i = 0; i < o->ndeps; i++)
-			list(&l, o->deps[i], o);
+			list(&l, o->deps[i], o, &o->edges[i]);
 	return finish(&l, n);
 }
 
@@ -315,18 +420,19 @@ SIM_API(cuGraphGetEdges_v2, SIM_INIT,
 static CUresult neighbours(CUgraphNode node, CUgraphNode *ret, CUgraphEdgeData *data, size_t *n,
 			   bool after)
 {
-	struct lister l = {ret, NULL, data, 0, 0};
+	struct lister l = {.from = ret, .edges = data};
 
-	if (!is_node(node) || !n)
+	if (!is_node(node) || !n || (data && !ret))
 		return CUDA_ERROR_INVALID_VALUE;
 	l.cap = ret ? *n : 0;
 	if (after) {
 		for (CUgraphNode o = node->graph->first; o; o = o->next)
-			if (depends(o, node))
-				list(&l, o, NULL);
+			for (size_t i = 0; i < o->ndeps; i++)
+				if (o->deps[i] == node)
+					list(&l, o, NULL, &o->edges[i]);
 	} else {
 		for (size_t i = 0; i < node->ndeps; i++)
-			list(&l, node->deps[i], NULL);
+			list(&l, node->deps[i], NULL, &node->edges[i]);
 	}
 	return finish(&l, n);
 }
@@ -357,28 +463,38 @@ SIM_API(cuGraphNodeGetDependentNodes_v2, SIM_INIT,
 	return neighbours(node, ret, data, n, true);
 }
 
+/* The annotation of an edge that is there. */
+static const CUgraphEdgeData *edge_of(CUgraphNode from, CUgraphNode to)
+{
+	for (size_t i = 0; i < to->ndeps; i++)
+		if (to->deps[i] == from)
+			return &to->edges[i];
+	return NULL;
+}
+
 static CUresult change(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
 		       const CUgraphEdgeData *data, size_t n, bool add)
 {
 	if (!is_graph(g) || (n && (!from || !to)))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!add && n && sim_graph_has(g, SIM_MEM_NODES))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < n; i++) {
+		const CUgraphEdgeData *have;
+
 		if (!is_node(from[i]) || !is_node(to[i]) || from[i]->graph != g ||
-		    to[i]->graph != g || from[i] == to[i] || depends(to[i], from[i]) == add)
+		    to[i]->graph != g || from[i] == to[i])
 			return CUDA_ERROR_INVALID_VALUE;
-		/* Ports exist for programmatic launch only, which this device does not have. */
-		if (data && (data[i].type || data[i].from_port || data[i].to_port))
-			return CUDA_ERROR_NOT_SUPPORTED;
+		have = edge_of(from[i], to[i]);
+		if (add ? have || (data && sim_graph_edges_ok(&data[i], 1, &from[i], to[i]->type))
+			: !have || (data && memcmp(have, &data[i], sizeof(*have))))
+			return CUDA_ERROR_INVALID_VALUE;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (add) {
-			if (sim_graph_depend(to[i], from[i]))
-				return CUDA_ERROR_OUT_OF_MEMORY;
-			continue;
-		}
-		for (size_t d = 0; d < to[i]->ndeps; d++)
-			if (to[i]->deps[d] == from[i])
-				to[i]->deps[d--] = to[i]->deps[--to[i]->ndeps];
+		if (!add)
+			undepend(to[i], from[i]);
+		else if (sim_graph_depend(to[i], from[i], data ? &data[i] : NULL))
+			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
 }

@@ -106,6 +106,7 @@ CUresult sim_launch_prepare(CUcontext ctx, const struct sim_launch_args *a, stru
 		free(w.kernel.params);
 		return r;
 	}
+	w.kernel.bytes = bytes;
 	w.kernel.func = f;
 	w.kernel.kern = kern;
 	memcpy(w.kernel.grid, a->grid, sizeof(a->grid));
@@ -133,6 +134,11 @@ static CUresult fault_code(enum sim_fault_kind kind)
 	}
 }
 
+static int set_conditional(void *ctx, uint64_t handle, uint32_t value)
+{
+	return sim_cond_set(ctx, handle, value);
+}
+
 CUresult sim_kernel_run(struct sim_op *op, const struct sim_kernel_work *k)
 {
 	struct sim_launch l = {.kernel = k->func->k,
@@ -156,6 +162,8 @@ CUresult sim_kernel_run(struct sim_op *op, const struct sim_kernel_work *k)
 	if (k->cooperative && (k->grid[0] > 1 || k->grid[1] > 1 || k->grid[2] > 1) && !l.max_insns)
 		l.max_insns = COOPERATIVE_INSNS;
 	sim_mem_ranges(op->ctx, &l.ranges, &l.nranges);
+	l.set_conditional = set_conditional;
+	l.conditional_opaque = op->ctx;
 	kind = sim_exec(&l, &fault, &counts);
 	sim_multicast_flush(&log);
 	op->cost = sim_clock_kernel_cost(&counts);

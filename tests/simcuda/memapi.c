@@ -70,6 +70,8 @@ SIM_API(cuMemFree_v2, SIM_CTX | SIM_UNSAFE, P(CUdeviceptr p), P(p))
 	if (!a || a->base != p ||
 	    (a->kind != SIM_MEM_DEVICE && a->kind != SIM_MEM_MANAGED && !sim_map_freed(a)))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (a->graph_mem)
+		return sim_graphmem_free(call, a->graph_mem);
 	r = sim_ctx_sync(a->ctx);
 	if (r)
 		return r;

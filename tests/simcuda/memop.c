@@ -8,50 +8,149 @@
  */
 #include "tests/simcuda/sim.h"
 
-static CUresult prepare(enum sim_work_kind kind, CUdeviceptr addr, uint64_t value, unsigned bytes,
-			unsigned flags, struct sim_work *ret)
-{
-	unsigned known = kind == SIM_WORK_WAIT ? 3u | CU_STREAM_WAIT_VALUE_FLUSH
-					       : (unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-	if ((flags & ~known) || addr % bytes || !sim_mem_covers(addr, bytes))
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = (struct sim_work){.kind = kind, .memop = {addr, value, flags, bytes}};
-	return CUDA_SUCCESS;
+static CUresult check(CUdeviceptr addr, unsigned bytes, unsigned flags, unsigned known)
+{
+	return (flags & ~known) || addr % bytes || !sim_mem_covers(addr, bytes)
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : CUDA_SUCCESS;
 }
 
-static CUresult memop(struct sim_call *call, enum sim_work_kind kind, CUstream h, CUdeviceptr addr,
-		      uint64_t value, unsigned bytes, unsigned flags)
+static CUresult check_op(const CUstreamBatchMemOpParams *p)
+{
+	const unsigned wait = 3u | CU_STREAM_WAIT_VALUE_FLUSH;
+	const unsigned write = CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+
+	switch (p->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		return check(p->waitValue.address, 4, p->waitValue.flags, wait);
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		return check(p->waitValue.address, 8, p->waitValue.flags, wait);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		return check(p->writeValue.address, 4, p->writeValue.flags, write);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		return check(p->writeValue.address, 8, p->writeValue.flags, write);
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+		return p->flushRemoteWrites.flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	case CU_STREAM_MEM_OP_BARRIER:
+		return p->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU
+			       ? CUDA_ERROR_INVALID_VALUE
+			       : CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult sim_memop_check(const CUstreamBatchMemOpParams *ops, unsigned n)
+{
+	CUresult r = ops && n && n <= 256 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+	for (unsigned i = 0; i < n && !r; i++)
+		r = check_op(&ops[i]);
+	return r;
+}
+
+struct sim_work sim_memop_work(const CUstreamBatchMemOpParams *p)
+{
+	struct sim_work w = {.kind = SIM_WORK_NOP};
+
+	switch (p->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		w.memop = (struct sim_memop){p->waitValue.address, p->waitValue.value,
+					     p->waitValue.flags, 4};
+		break;
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		w.memop = (struct sim_memop){p->waitValue.address, p->waitValue.value64,
+					     p->waitValue.flags, 8};
+		break;
+	default: /* barriers and flushes: everything before them is visible anyway */
+		return w;
+	}
+	w.kind = p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+				 p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64
+			 ? SIM_WORK_WAIT
+			 : SIM_WORK_WRITE;
+	return w;
+}
+
+_Static_assert(offsetof(CUstreamBatchMemOpParams, waitValue.address) ==
+			       offsetof(CUstreamBatchMemOpParams, writeValue.address) &&
+		       offsetof(CUstreamBatchMemOpParams, waitValue.value64) ==
+			       offsetof(CUstreamBatchMemOpParams, writeValue.value64) &&
+		       offsetof(CUstreamBatchMemOpParams, waitValue.flags) ==
+			       offsetof(CUstreamBatchMemOpParams, writeValue.flags),
+	       "waits and writes are read through the same member");
+
+int sim_memop_batch(const CUstreamBatchMemOpParams *ops, unsigned n, struct sim_work *ret)
+{
+	*ret = (struct sim_work){.kind = SIM_WORK_BATCH, .batch = {.n = n}};
+	ret->batch.ops = malloc(n * sizeof(*ops));
+	if (!ret->batch.ops)
+		return -ENOMEM;
+	memcpy(ret->batch.ops, ops, n * sizeof(*ops));
+	return 0;
+}
+
+/* Queue the operations one after the other; in a capture they are one node. */
+static CUresult batch(struct sim_call *call, CUstream h, unsigned n,
+		      const CUstreamBatchMemOpParams *ops, unsigned flags)
 {
 	struct sim_work w;
 	CUstream s;
 	CUresult r = sim_stream_get(call, h, &s);
 
 	if (!r)
-		r = prepare(kind, addr, value, bytes, flags, &w);
-	return r ? r : sim_stream_submit(s, &w, NULL);
+		r = flags ? CUDA_ERROR_INVALID_VALUE : sim_memop_check(ops, n);
+	if (r)
+		return r;
+	if (s->cap) {
+		if (sim_memop_batch(ops, n, &w))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		return sim_capture_add(s, &w, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+	}
+	for (unsigned i = 0; i < n && !r; i++) {
+		w = sim_memop_work(&ops[i]);
+		r = sim_stream_submit(s, &w, NULL);
+	}
+	return r;
+}
+
+static CUresult one(struct sim_call *call, CUstreamBatchMemOpType operation, CUstream h,
+		    CUdeviceptr addr, uint64_t value, unsigned flags)
+{
+	CUstreamBatchMemOpParams p = {.operation = operation};
+
+	p.waitValue.address = addr;
+	p.waitValue.value64 = value;
+	p.waitValue.flags = flags;
+	return batch(call, h, 1, &p, 0);
 }
 
 #define MEMOPS(version)                                                                            \
 	SIM_TWINS(cuStreamWriteValue32##version, _ptsz, SIM_CTX,                                   \
 		  P(CUstream h, CUdeviceptr a, cuuint32_t v, unsigned flags), P(h, a, v, flags))   \
 	{                                                                                          \
-		return memop(call, SIM_WORK_WRITE, h, a, v, 4, flags);                             \
+		return one(call, CU_STREAM_MEM_OP_WRITE_VALUE_32, h, a, v, flags);                 \
 	}                                                                                          \
 	SIM_TWINS(cuStreamWriteValue64##version, _ptsz, SIM_CTX,                                   \
 		  P(CUstream h, CUdeviceptr a, cuuint64_t v, unsigned flags), P(h, a, v, flags))   \
 	{                                                                                          \
-		return memop(call, SIM_WORK_WRITE, h, a, v, 8, flags);                             \
+		return one(call, CU_STREAM_MEM_OP_WRITE_VALUE_64, h, a, v, flags);                 \
 	}                                                                                          \
 	SIM_TWINS(cuStreamWaitValue32##version, _ptsz, SIM_CTX,                                    \
 		  P(CUstream h, CUdeviceptr a, cuuint32_t v, unsigned flags), P(h, a, v, flags))   \
 	{                                                                                          \
-		return memop(call, SIM_WORK_WAIT, h, a, v, 4, flags);                              \
+		return one(call, CU_STREAM_MEM_OP_WAIT_VALUE_32, h, a, v, flags);                  \
 	}                                                                                          \
 	SIM_TWINS(cuStreamWaitValue64##version, _ptsz, SIM_CTX,                                    \
 		  P(CUstream h, CUdeviceptr a, cuuint64_t v, unsigned flags), P(h, a, v, flags))   \
 	{                                                                                          \
-		return memop(call, SIM_WORK_WAIT, h, a, v, 8, flags);                              \
+		return one(call, CU_STREAM_MEM_OP_WAIT_VALUE_64, h, a, v, flags);                  \
 	}                                                                                          \
 	SIM_TWINS(cuStreamBatchMemOp##version, _ptsz, SIM_CTX,                                     \
 		  P(CUstream h, unsigned n, CUstreamBatchMemOpParams *ops, unsigned flags),        \
@@ -59,52 +158,6 @@ static CUresult memop(struct sim_call *call, enum sim_work_kind kind, CUstream h
 	{                                                                                          \
 		return batch(call, h, n, ops, flags);                                              \
 	}
-
-static CUresult prepare_op(const CUstreamBatchMemOpParams *p, struct sim_work *ret)
-{
-	switch (p->operation) {
-	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		return prepare(SIM_WORK_WAIT, p->waitValue.address, p->waitValue.value, 4,
-			       p->waitValue.flags, ret);
-	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-		return prepare(SIM_WORK_WAIT, p->waitValue.address, p->waitValue.value64, 8,
-			       p->waitValue.flags, ret);
-	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-		return prepare(SIM_WORK_WRITE, p->writeValue.address, p->writeValue.value, 4,
-			       p->writeValue.flags, ret);
-	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		return prepare(SIM_WORK_WRITE, p->writeValue.address, p->writeValue.value64, 8,
-			       p->writeValue.flags, ret);
-	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-	case CU_STREAM_MEM_OP_BARRIER:
-		/* Everything before it is visible anyway. */
-		*ret = (struct sim_work){.kind = SIM_WORK_NOP};
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-}
-
-static CUresult batch(struct sim_call *call, CUstream h, unsigned n, CUstreamBatchMemOpParams *ops,
-		      unsigned flags)
-{
-	struct sim_work w;
-	CUstream s;
-	CUresult r = sim_stream_get(call, h, &s);
-
-	if (r)
-		return r;
-	if (!ops || !n || n > 256 || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < n && !r; i++)
-		r = prepare_op(&ops[i], &w);
-	for (unsigned i = 0; i < n && !r; i++) {
-		r = prepare_op(&ops[i], &w);
-		if (!r)
-			r = sim_stream_submit(s, &w, NULL);
-	}
-	return r;
-}
 
 MEMOPS()
 MEMOPS(_v2)

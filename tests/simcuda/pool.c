@@ -198,7 +198,7 @@ static CUresult alloc_async(struct sim_call *call, CUdeviceptr *ret, size_t size
 	if (r)
 		return r;
 	if (s->cap)
-		return sim_capture_break(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		return sim_graphmem_capture_alloc(s, size, p ? p->dev_id : s->ctx->dev_id, ret);
 	if (!p)
 		p = pool_of_device(s->ctx->dev_id);
 	if (!p)
@@ -250,7 +250,9 @@ SIM_TWINS(cuMemFreeAsync, _ptsz, SIM_CTX, P(CUdeviceptr p, CUstream h), P(p, h))
 	if (!a || a->base != p || (a->kind != SIM_MEM_DEVICE && !sim_map_freed(a)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s->cap)
-		return sim_capture_break(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		return sim_graphmem_capture_free(s, p);
+	if (a->graph_mem)
+		return sim_graphmem_free_async(a->graph_mem, s);
 	if (!a->pool) { /* of cuMemAlloc: allowed, and ordered by the stream as well */
 		r = sim_stream_sync(s);
 		if (!r)

@@ -180,7 +180,8 @@ struct sim_alloc {
 	int dev_id;
 	CUcontext ctx;
 	CUmemoryPool pool;
-	uint8_t *init; /* of a mapping: not owned */
+	struct sim_graph_mem *graph_mem; /* of a graph's allocation node */
+	uint8_t *init;			 /* of a mapping: not owned */
 	bool sync_memops;
 	struct sim_mapping *map;       /* SIM_MEM_MAPPED */
 	struct sim_advice *advice;     /* managed memory, once advised: one a page */
@@ -290,10 +291,19 @@ enum sim_work_kind {
 	SIM_WORK_WAIT,
 	SIM_WORK_ALLOC,
 	SIM_WORK_FREE,
-	SIM_WORK_GRAPH,	 /* child graph */
-	SIM_WORK_SIGNAL, /* semaphores and events shared with other processes (sync.c) */
+	SIM_WORK_GRAPH,	   /* child graph */
+	SIM_WORK_BATCH,	   /* graph node: stream memory operations, an op each at launch */
+	SIM_WORK_MEMALLOC, /* graph memory becomes live */
+	SIM_WORK_MEMFREE,
+	SIM_WORK_COND,	   /* conditional node, or one look at its condition */
+	SIM_WORK_CONDINIT, /* conditions get their default values */
+	SIM_WORK_SIGNAL,   /* semaphores and events shared with other processes (sync.c) */
 	SIM_WORK_AWAIT,
 };
+
+struct sim_graph_mem;
+struct sim_cond;
+struct sim_cond_run;
 
 struct sim_work {
 	enum sim_work_kind kind;
@@ -318,6 +328,7 @@ struct sim_work {
 			CUkernel kern; /* as given by the caller, or NULL */
 			unsigned grid[3], block[3], shared;
 			void *params; /* owned */
+			size_t bytes; /* of params */
 			bool cooperative;
 		} kernel;
 		struct {
@@ -335,7 +346,21 @@ struct sim_work {
 			unsigned flags, bytes;
 		} memop;
 		struct sim_alloc *alloc;
-		CUgraph graph; /* child, owned by the node */
+		CUgraph graph; /* child, owned by the node; NULL in an executable graph */
+		struct sim_batch {
+			CUstreamBatchMemOpParams *ops; /* owned */
+			unsigned n;
+			CUcontext ctx; /* as given */
+		} batch;
+		struct sim_graph_mem *mem; /* counted */
+		struct sim_cond_work {
+			struct sim_cond *cond; /* counted */
+			CUgraphConditionalNodeType type;
+			unsigned n;
+			CUgraph *bodies;	  /* nodes: owned */
+			struct sim_cond_run *run; /* ops: owned */
+		} cond;
+		struct sim_cond_init *condinit; /* owned */
 		struct sim_sync_list {
 			unsigned n;
 			struct sim_sync_item {
@@ -549,52 +574,7 @@ CUresult sim_fill_prepare(uint64_t dst, size_t pitch, unsigned elem, unsigned va
 			  size_t height, struct sim_work *ret);
 unsigned sim_occupancy_blocks(const struct sim_kernel *k, unsigned threads, size_t dynamic);
 
-/* ---- graph.c, graphexec.c, capture.c ---- */
-
-struct CUgraphNode_st {
-	CUgraph graph;
-	CUgraphNodeType type;
-	struct sim_work work;
-	CUcontext ctx;
-	CUgraphNode *deps;
-	size_t ndeps;
-	CUgraphNode origin; /* the node it was cloned from */
-	void **argv;	    /* kernel nodes: the argument pointers that GetParams gave out */
-	unsigned index;	    /* scratch: position while a graph is walked */
-	bool seen;	    /* scratch */
-	CUgraphNode next, prev;
-};
-
-struct CUgraph_st {
-	CUgraphNode first, last;
-	size_t nnodes;
-	bool is_child;
-	struct sim_capture *cap;
-	struct sim_user {
-		CUuserObject obj;
-		unsigned count;
-	} * users;
-	size_t nusers;
-};
-
-struct CUgraphExec_st {
-	CUcontext ctx;
-	uint64_t flags;
-	size_t n;
-	struct sim_exec_node {
-		struct sim_work work;
-		CUgraphNode origin; /* may be gone: compared, never followed */
-		CUgraphNodeType type;
-		CUcontext ctx;
-		bool enabled;
-		unsigned *deps;
-		unsigned ndeps;
-		unsigned nsucc;
-		CUgraphExec child;
-	} * nodes;	     /* in a topological order */
-	CUgraph users;	     /* holds the references to user objects */
-	struct sim_op *last; /* launches of one executable graph are in order */
-};
+/* ---- graphs (the rest is in graph.h), capture.c ---- */
 
 CUgraph sim_graph_new(void);
 void sim_graph_free(CUgraph g);
@@ -604,12 +584,30 @@ int sim_graph_clone(CUgraph src, CUgraph *ret);
 /* Takes the work. */
 CUresult sim_graph_add(CUgraph g, CUgraphNodeType type, struct sim_work *w, CUcontext ctx,
 		       const CUgraphNode *deps, size_t ndeps, CUgraphNode *ret);
-int sim_graph_depend(CUgraphNode node, CUgraphNode on);
-struct sim_exec_node *sim_graph_exec_find(CUgraphExec exec, CUgraphNode node);
 /* Does a come before b? */
 bool sim_graph_precedes(CUgraphNode a, CUgraphNode b);
 
+/* Stream memory operations as parameters: checked, and as works. */
+CUresult sim_memop_check(const CUstreamBatchMemOpParams *ops, unsigned n);
+struct sim_work sim_memop_work(const CUstreamBatchMemOpParams *op);
+int sim_memop_batch(const CUstreamBatchMemOpParams *ops, unsigned n, struct sim_work *ret);
+
+void sim_graphmem_ref(struct sim_graph_mem *m);
+void sim_graphmem_unref(struct sim_graph_mem *m);
+CUresult sim_graphmem_run(struct sim_op *op);
+CUresult sim_graphmem_capture_alloc(CUstream s, size_t size, int dev, CUdeviceptr *ret);
+CUresult sim_graphmem_capture_free(CUstream s, CUdeviceptr p);
+/* Free memory of a graph outside of graphs: at once, after everything is done, or in stream order. */
+CUresult sim_graphmem_free(struct sim_call *call, struct sim_graph_mem *m);
+CUresult sim_graphmem_free_async(struct sim_graph_mem *m, CUstream s);
+
+void sim_cond_work_clone(struct sim_cond_work *dst, const struct sim_cond_work *src);
+void sim_cond_work_clear(struct sim_work *w);
+CUresult sim_cond_run(struct sim_op *op);
+int sim_cond_set(CUcontext ctx, uint64_t handle, unsigned value); /* by a kernel */
+
 CUresult sim_capture_add(CUstream s, struct sim_work *w, CUgraphNodeType type);
+CUgraph sim_capture_graph(CUstream s); /* of a captured stream */
 CUresult
 sim_capture_unsafe(void); /* an unsafe call: refused, and captures break, while one is open */
 CUresult sim_capture_record(CUstream s, CUevent e);

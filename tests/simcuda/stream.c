@@ -204,11 +204,6 @@ static CUgraphNodeType node_type(const struct sim_work *w)
 	case SIM_WORK_HOST:
 	case SIM_WORK_CALLBACK:
 		return CU_GRAPH_NODE_TYPE_HOST;
-	case SIM_WORK_WRITE:
-	case SIM_WORK_WAIT:
-		return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-	case SIM_WORK_GRAPH:
-		return CU_GRAPH_NODE_TYPE_GRAPH;
 	case SIM_WORK_SIGNAL:
 		return CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL;
 	case SIM_WORK_AWAIT:

@@ -5,7 +5,7 @@
  * The destructor is a host function: it is called without the driver lock and must not call CUDA.
  * Executable graphs and clones hold references of their own. Driver lock held.
  */
-#include "tests/simcuda/sim.h"
+#include "tests/simcuda/graph.h"
 
 #include <errno.h>
 #include <stdlib.h>

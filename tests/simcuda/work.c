@@ -7,6 +7,7 @@
  * again, in the executing ops' view: memory may have been freed since they were queued.
  * Driver lock held; dropped around host functions.
  */
+#include "tests/simcuda/graph.h"
 #include "tests/simcuda/vmm.h"
 
 #include <errno.h>
@@ -40,11 +41,20 @@ int sim_work_clone(struct sim_work *dst, const struct sim_work *src)
 		if (!c->staged == !dst->copy.staged && !c->params == !dst->copy.params)
 			return 0;
 	} else if (src->kind == SIM_WORK_KERNEL) {
-		dst->kernel.params =
-			copy_of(src->kernel.params, sim_kernel_param_bytes(src->kernel.func->k));
+		dst->kernel.params = copy_of(src->kernel.params, src->kernel.bytes);
 		if (dst->kernel.params)
 			return 0;
-	} else if (src->kind == SIM_WORK_GRAPH) {
+	} else if (src->kind == SIM_WORK_BATCH) {
+		dst->batch.ops = copy_of(src->batch.ops, src->batch.n * sizeof(*src->batch.ops));
+		if (dst->batch.ops)
+			return 0;
+	} else if (src->kind == SIM_WORK_MEMALLOC || src->kind == SIM_WORK_MEMFREE) {
+		sim_graphmem_ref(src->mem);
+		return 0;
+	} else if (src->kind == SIM_WORK_COND) {
+		sim_cond_work_clone(&dst->cond, &src->cond);
+		return 0;
+	} else if (src->kind == SIM_WORK_GRAPH && src->graph) {
 		dst->graph = NULL;
 		if (!sim_graph_clone(src->graph, &dst->graph)) {
 			dst->graph->is_child = true;
@@ -68,6 +78,12 @@ void sim_work_clear(struct sim_work *w)
 		free(w->kernel.params);
 	} else if (w->kind == SIM_WORK_GRAPH && w->graph) {
 		sim_graph_free(w->graph);
+	} else if (w->kind == SIM_WORK_BATCH) {
+		free(w->batch.ops);
+	} else if (w->kind == SIM_WORK_MEMALLOC || w->kind == SIM_WORK_MEMFREE) {
+		sim_graphmem_unref(w->mem);
+	} else if (w->kind == SIM_WORK_COND || w->kind == SIM_WORK_CONDINIT) {
+		sim_cond_work_clear(w);
 	} else if (w->kind == SIM_WORK_SIGNAL || w->kind == SIM_WORK_AWAIT) {
 		sim_sync_clear(w);
 	}
@@ -76,10 +92,13 @@ void sim_work_clear(struct sim_work *w)
 
 const char *sim_work_name(const struct sim_work *w)
 {
-	static const char *const names[] = {
-		"join",	    "copy",	    "fill",	  "kernel",	 "host",
-		"callback", "event record", "event wait", "write value", "wait value",
-		"alloc",    "free",	    "graph",	  "signal",	 "await"};
+	static const char *const names[] = {"join",	    "copy",	   "fill",
+					    "kernel",	    "host",	   "callback",
+					    "event record", "event wait",  "write value",
+					    "wait value",   "alloc",	   "free",
+					    "graph",	    "batch",	   "graph alloc",
+					    "graph free",   "conditional", "conditional defaults",
+					    "signal",	    "await"};
 
 	if (w->kind == SIM_WORK_KERNEL)
 		return sim_kernel_name(w->kernel.func->k);
@@ -250,6 +269,9 @@ CUresult sim_work_run(struct sim_op *op)
 	case SIM_WORK_FREE:
 		sim_mem_forget(w->alloc);
 		return CUDA_SUCCESS;
+	case SIM_WORK_MEMALLOC:
+	case SIM_WORK_MEMFREE:
+		return sim_graphmem_run(op);
 	default:
 		break;
 	}
@@ -262,6 +284,9 @@ CUresult sim_work_run(struct sim_op *op)
 		return run_fill(op);
 	case SIM_WORK_KERNEL:
 		return sim_kernel_run(op, &w->kernel);
+	case SIM_WORK_COND:
+	case SIM_WORK_CONDINIT:
+		return sim_cond_run(op);
 	case SIM_WORK_WRITE:
 		return run_write(&w->memop);
 	case SIM_WORK_SIGNAL:
