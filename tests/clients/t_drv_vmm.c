@@ -576,6 +576,12 @@ static CUresult exported(void)
 	return cuCtxSynchronize();
 }
 
+/* A result that fits into an exit status. */
+static int as_status(CUresult r)
+{
+	return r > 250 ? (int)r - 600 : (int)r;
+}
+
 static void in_child(CUresult (*fn)(void), const char *check, CUresult want, const char *what)
 {
 	int status;
@@ -584,16 +590,13 @@ static void in_child(CUresult (*fn)(void), const char *check, CUresult want, con
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		CUresult r;
-
 		setenv("SIMCUDA_CHECK", check, 1);
 		load();
-		r = fn();
-		_exit(r > 250 ? (int)(r - 600) : (int)r);
+		_exit(as_status(fn()));
 	}
 	waitpid(pid, &status, 0);
-	if (!tap_ok(WIFEXITED(status) && WEXITSTATUS(status) == (want > 250 ? want - 600 : want),
-		    __FILE__, __LINE__, "%s", what))
+	if (!tap_ok(WIFEXITED(status) && WEXITSTATUS(status) == as_status(want), __FILE__, __LINE__,
+		    "%s", what))
 		tap_diag("  status %x", status);
 }
 
