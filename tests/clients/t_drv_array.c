@@ -139,7 +139,7 @@ static void mipmaps(void)
 	CUDA_ARRAY3D_DESCRIPTOR desc = {16, 4, 0, CU_AD_FORMAT_FLOAT, 1, 0}, got;
 	CUmipmappedArray m;
 	CUarray level[5], again;
-	unsigned char row[64];
+	unsigned char row[64] = {0};
 
 	is_cu(cuMipmappedArrayCreate(&m, &desc, 99), CUDA_SUCCESS, "a mipmapped array");
 	for (unsigned i = 0; i < 5; i++)
