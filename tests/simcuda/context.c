@@ -242,7 +242,7 @@ SIM_API(cuCtxCreate_v4, SIM_INIT,
 	return p && p->cigParams ? CUDA_ERROR_NOT_SUPPORTED : create(ret, flags, dev);
 }
 
-SIM_API(cuCtxDestroy_v2, SIM_INIT, P(CUcontext ctx), P(ctx))
+static CUresult destroy(CUcontext ctx)
 {
 	if (!sim_handle_is(ctx, SIM_H_CTX) || ctx->is_primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -250,6 +250,16 @@ SIM_API(cuCtxDestroy_v2, SIM_INIT, P(CUcontext ctx), P(ctx))
 	if (stack.depth && stack.at[stack.depth - 1] == ctx)
 		stack.depth--;
 	return CUDA_SUCCESS;
+}
+
+SIM_API(cuCtxDestroy, SIM_INIT, P(CUcontext ctx), P(ctx))
+{
+	return destroy(ctx);
+}
+
+SIM_API(cuCtxDestroy_v2, SIM_INIT, P(CUcontext ctx), P(ctx))
+{
+	return destroy(ctx);
 }
 
 SIM_API(cuCtxAttach, SIM_CTX, P(CUcontext *ret, unsigned flags), P(ret, flags))
@@ -274,12 +284,22 @@ SIM_API(cuCtxDetach, SIM_INIT, P(CUcontext ctx), P(ctx))
 	return CUDA_SUCCESS;
 }
 
-SIM_API(cuCtxPushCurrent_v2, SIM_INIT, P(CUcontext ctx), P(ctx))
+static CUresult push_current(CUcontext ctx)
 {
 	return sim_handle_is(ctx, SIM_H_CTX) ? push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-SIM_API(cuCtxPopCurrent_v2, SIM_INIT, P(CUcontext *ret), P(ret))
+SIM_API(cuCtxPushCurrent, SIM_INIT, P(CUcontext ctx), P(ctx))
+{
+	return push_current(ctx);
+}
+
+SIM_API(cuCtxPushCurrent_v2, SIM_INIT, P(CUcontext ctx), P(ctx))
+{
+	return push_current(ctx);
+}
+
+static CUresult pop_current(CUcontext *ret)
 {
 	if (!stack.depth)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -287,6 +307,16 @@ SIM_API(cuCtxPopCurrent_v2, SIM_INIT, P(CUcontext *ret), P(ret))
 	if (ret)
 		*ret = stack.at[stack.depth];
 	return CUDA_SUCCESS;
+}
+
+SIM_API(cuCtxPopCurrent, SIM_INIT, P(CUcontext *ret), P(ret))
+{
+	return pop_current(ret);
+}
+
+SIM_API(cuCtxPopCurrent_v2, SIM_INIT, P(CUcontext *ret), P(ret))
+{
+	return pop_current(ret);
 }
 
 SIM_API(cuCtxSetCurrent, SIM_INIT, P(CUcontext ctx), P(ctx))
@@ -508,6 +538,11 @@ static CUresult primary_drop(CUdevice dev, bool all)
 	primary[dev] = NULL;
 	context_free(c);
 	return CUDA_SUCCESS;
+}
+
+CUresult sim_ctx_release(int dev)
+{
+	return primary_drop(dev, false);
 }
 
 SIM_API(cuDevicePrimaryCtxRelease, SIM_INIT, P(CUdevice dev), P(dev))

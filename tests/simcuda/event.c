@@ -34,7 +34,7 @@ SIM_API(cuEventCreate, SIM_CTX, P(CUevent *ret, unsigned flags), P(ret, flags))
 	return CUDA_SUCCESS;
 }
 
-SIM_API(cuEventDestroy_v2, SIM_INIT, P(CUevent e), P(e))
+static CUresult destroy(CUevent e)
 {
 	if (!sim_handle_is(e, SIM_H_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -45,6 +45,16 @@ SIM_API(cuEventDestroy_v2, SIM_INIT, P(CUevent e), P(e))
 	sim_sync_unref(e->sync);
 	free(e);
 	return CUDA_SUCCESS;
+}
+
+SIM_API(cuEventDestroy, SIM_INIT, P(CUevent e), P(e))
+{
+	return destroy(e);
+}
+
+SIM_API(cuEventDestroy_v2, SIM_INIT, P(CUevent e), P(e))
+{
+	return destroy(e);
 }
 
 CUresult sim_event_record(CUevent e, CUstream s)
@@ -151,7 +161,7 @@ static CUresult query_shared(CUevent e)
 	return sim_sync_done(e->sync, sim_sync_last(e->sync)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-static CUresult wait_event(CUstream s, CUevent e, unsigned flags)
+CUresult sim_event_wait(CUstream s, CUevent e, unsigned flags)
 {
 	struct sim_work nop = {.kind = SIM_WORK_NOP};
 	struct sim_op *op;
@@ -192,7 +202,7 @@ SIM_TWINS(cuStreamWaitEvent, _ptsz, SIM_CTX, P(CUstream h, CUevent e, unsigned f
 		return r;
 	if (!sim_handle_is(e, SIM_H_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
-	return wait_event(s, e, flags);
+	return sim_event_wait(s, e, flags);
 }
 
 SIM_API(cuEventQuery, SIM_INIT | SIM_UNSAFE, P(CUevent e), P(e))
@@ -285,7 +295,8 @@ SIM_API(cuCtxWaitEvent, SIM_INIT, P(CUcontext ctx, CUevent e), P(ctx, e))
 	if (!sim_handle_is(e, SIM_H_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
 	for (CUstream s = ctx->streams; s; s = s->next) {
-		CUresult r = s->cap ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : wait_event(s, e, 0);
+		CUresult r =
+			s->cap ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sim_event_wait(s, e, 0);
 
 		if (r)
 			return r;

@@ -2,9 +2,10 @@
 /*
  * Graphs of the simulated driver: the types that the graph modules share.
  *
- * graph.c      graphs, nodes, edges
+ * graph.c, graphedge.c, graphdot.c   graphs, nodes, edges, how they look
  * graphnode.c  adding a node, reading and setting parameters; host, event, child graph nodes
- * graphkernel.c, graphcopy.c, graphmem*.c, graphcond.c   kernel, copy/fill/batch, memory, conditional nodes
+ * graphkernel.c, graphcopy.c, graphmem*.c, graphcond.c, graphsem.c   kernel, copy/fill/batch, memory,
+ *              conditional and semaphore nodes
  * graphparams.c  the same through CUgraphNodeParams
  * graphexec.c, graphupdate.c, graphlaunch.c   executable graphs: made, changed, launched
  *
@@ -76,9 +77,10 @@ struct CUgraphExec_st {
 	size_t nconds;
 };
 
-/* ---- graph.c ---- */
+/* ---- graph.c, graphedge.c ---- */
 
 int sim_graph_depend(CUgraphNode node, CUgraphNode on, const CUgraphEdgeData *edge);
+void sim_graph_undepend(CUgraphNode node, CUgraphNode on);
 CUresult sim_graph_edges_ok(const CUgraphEdgeData *data, size_t n, const CUgraphNode *from,
 			    CUgraphNodeType to);
 bool sim_graph_has(const struct CUgraph_st *g, unsigned types); /* a mask of 1 << type, deep */
@@ -108,6 +110,8 @@ CUresult sim_graphnode_kernel(struct sim_call *call, const void *params, size_t 
 			      struct sim_work *w, CUcontext *ret_ctx);
 CUresult sim_graphnode_copy(const CUDA_MEMCPY3D *p, CUcontext ctx, struct sim_work *w);
 CUresult sim_graphnode_fill(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx, struct sim_work *w);
+CUresult sim_graphnode_signal(const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *p, struct sim_work *w);
+CUresult sim_graphnode_await(const CUDA_EXT_SEM_WAIT_NODE_PARAMS *p, struct sim_work *w);
 CUresult sim_graphnode_batch(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p, struct sim_work *w);
 CUresult sim_graphmem_add_alloc(struct sim_call *call, SIM_ADD_PARAMS,
 				CUDA_MEM_ALLOC_NODE_PARAMS *p);

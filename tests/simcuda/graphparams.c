@@ -3,7 +3,7 @@
  * Nodes of any type through the one tagged union, CUgraphNodeParams. Driver lock held.
  *
  * Unused bytes of the union must be zero, as the manual asks. The older ABI of cuGraphAddNode has no
- * annotations of edges. External semaphores have no nodes here: CUDA_ERROR_NOT_SUPPORTED.
+ * annotations of edges.
  */
 #include "tests/simcuda/graph.h"
 
@@ -61,6 +61,10 @@ static CUresult work_of(struct sim_call *call, CUgraph g, const CUgraphNodeParam
 	CUDA_MEMSET_NODE_PARAMS fill;
 	CUDA_HOST_NODE_PARAMS host;
 	CUDA_BATCH_MEM_OP_NODE_PARAMS batch;
+	union {
+		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS signal;
+		CUDA_EXT_SEM_WAIT_NODE_PARAMS await;
+	} sems;
 
 	switch (p->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -88,6 +92,12 @@ static CUresult work_of(struct sim_call *call, CUgraph g, const CUgraphNodeParam
 		return sim_graphnode_event(p->eventWait.event, SIM_WORK_EVENTWAIT, w);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return sim_graphnode_event(p->eventRecord.event, SIM_WORK_EVENT, w);
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+		memcpy(&sems.signal, &p->extSemSignal, sizeof(sems.signal));
+		return sim_graphnode_signal(&sems.signal, w);
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+		memcpy(&sems.await, &p->extSemWait, sizeof(sems.await));
+		return sim_graphnode_await(&sems.await, w);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		memcpy(&batch, &p->memOp, sizeof(batch));
 		*ret_ctx = batch.ctx;

@@ -63,6 +63,10 @@ CUgraphExecUpdateResult sim_graphexec_compatible(const struct sim_exec_node *x,
 	case SIM_WORK_BATCH:
 		differs = batch_differs(&x->work.batch, &w->batch);
 		break;
+	case SIM_WORK_SIGNAL:
+	case SIM_WORK_AWAIT:
+		differs = x->work.sync.n != w->sync.n;
+		break;
 	case SIM_WORK_COND:
 		differs = x->work.cond.type != w->cond.type || x->work.cond.n != w->cond.n;
 		break;

@@ -105,6 +105,7 @@ void sim_module_delete(CUmodule m)
 
 		m->funcs = f->next;
 		sim_handle_del(f);
+		free(f->old);
 		free(f);
 	}
 	if (m->engine)

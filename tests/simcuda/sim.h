@@ -126,6 +126,8 @@ enum sim_handle_kind {
 	SIM_H_PHYS, /* CUmemGenericAllocationHandle */
 	SIM_H_EXTMEM,
 	SIM_H_EXTSEM,
+	SIM_H_GREEN,
+	SIM_H_RESDESC,
 	SIM_H_ARRAY,
 	SIM_H_MIPMAP,
 };
@@ -366,7 +368,9 @@ struct sim_work {
 			struct sim_sync_item {
 				struct sim_sync *sync;
 				uint64_t value;
-			} * items; /* owned */
+			} * items;		   /* owned */
+			CUexternalSemaphore *sems; /* owned, as given, or NULL */
+			void *params;		   /* the same */
 		} sync;
 	};
 };
@@ -463,6 +467,7 @@ CUcontext sim_ctx_primary(int dev); /* active primary context or NULL */
 void sim_ctx_fail(CUcontext ctx, CUresult r);
 CUresult sim_ctx_sync(CUcontext ctx);
 void sim_ctx_sync_all(void);
+CUresult sim_ctx_release(int dev);		   /* a reference to the primary context */
 CUresult sim_ctx_default(int dev, CUcontext *ret); /* the primary context, created if need be */
 
 #define SIM_STREAM_ATTRS 4
@@ -478,6 +483,7 @@ struct CUstream_st {
 	CUgraphNode *deps; /* capture: what the next node depends on */
 	size_t ndeps;
 	CUlaunchAttributeValue attr[SIM_STREAM_ATTRS];
+	CUgreenCtx green; /* that it was made for, or NULL */
 	CUstream next, cap_next;
 };
 
@@ -504,6 +510,7 @@ struct CUevent_st {
 	size_t ndeps;
 };
 CUresult sim_event_record(CUevent e, CUstream s);
+CUresult sim_event_wait(CUstream s, CUevent e, unsigned flags);
 
 /* ---- module.c, library.c, launch.c ---- */
 
@@ -523,6 +530,7 @@ struct CUfunc_st {
 	CUmodule mod;
 	const struct sim_kernel *k;
 	int attr[SIM_FUNC_ATTRS];
+	struct sim_old_launch *old; /* state of launchold.c, or NULL */
 	CUkernel kern;
 	CUfunction next;
 };

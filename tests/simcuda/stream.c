@@ -292,12 +292,22 @@ SIM_API(cuStreamCreateWithPriority, SIM_CTX, P(CUstream *ret, unsigned flags, in
 	return create(call, ret, flags, priority);
 }
 
-SIM_API(cuStreamDestroy_v2, SIM_INIT, P(CUstream s), P(s))
+static CUresult destroy(CUstream s)
 {
 	if (!sim_handle_is(s, SIM_H_STREAM) || s->is_legacy || s->is_ptds)
 		return CUDA_ERROR_INVALID_HANDLE;
 	sim_stream_free(s);
 	return CUDA_SUCCESS;
+}
+
+SIM_API(cuStreamDestroy, SIM_INIT, P(CUstream s), P(s))
+{
+	return destroy(s);
+}
+
+SIM_API(cuStreamDestroy_v2, SIM_INIT, P(CUstream s), P(s))
+{
+	return destroy(s);
 }
 
 SIM_TWINS(cuStreamSynchronize, _ptsz, SIM_CTX | SIM_UNSAFE, P(CUstream h), P(h))
@@ -355,7 +365,7 @@ SIM_TWINS(cuStreamGetCtx_v2, _ptsz, SIM_CTX, P(CUstream h, CUcontext *ret, CUgre
 	if (!r)
 		*ret = s->ctx;
 	if (!r && ret_green)
-		*ret_green = NULL;
+		*ret_green = s->green;
 	return r;
 }
 

@@ -72,13 +72,12 @@ SIM_TWINS(cuStreamCopyAttributes, _ptsz, SIM_CTX, P(CUstream dst, CUstream src),
 	return r;
 }
 
-/* There are no green contexts, so no stream belongs to one. */
 SIM_API(cuStreamGetGreenCtx, SIM_CTX, P(CUstream h, CUgreenCtx *ret), P(h, ret))
 {
 	CUstream s;
 	CUresult r = ret ? sim_stream_get(call, h, &s) : CUDA_ERROR_INVALID_VALUE;
 
 	if (!r)
-		*ret = NULL;
+		*ret = s->green;
 	return r;
 }

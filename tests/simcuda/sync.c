@@ -204,6 +204,47 @@ int sim_sync_work(enum sim_work_kind kind, struct sim_sync *s, uint64_t value, s
 	return r;
 }
 
+/* Signals and waits give their values at the same place of structures of one size. */
+#define SEM_PARAMS CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS
+_Static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS) == sizeof(SEM_PARAMS) &&
+		       offsetof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, params.fence.value) ==
+			       offsetof(SEM_PARAMS, params.fence.value),
+	       "parameters of signals and waits");
+
+/* As given, for those who ask a graph's node. */
+static int keep_params(struct sim_work *w, const CUexternalSemaphore *sems, const void *params)
+{
+	unsigned n = w->sync.n;
+
+	w->sync.sems = malloc(n * sizeof(*sems));
+	w->sync.params = malloc(n * sizeof(SEM_PARAMS));
+	if (!w->sync.sems || !w->sync.params)
+		return -ENOMEM;
+	memcpy(w->sync.sems, sems, n * sizeof(*sems));
+	memcpy(w->sync.params, params, n * sizeof(SEM_PARAMS));
+	return 0;
+}
+
+CUresult sim_sync_sems(enum sim_work_kind kind, const CUexternalSemaphore *sems, const void *params,
+		       unsigned n, struct sim_work *ret)
+{
+	const SEM_PARAMS *p = params;
+
+	if (!sems || !params || !n)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < n; i++)
+		if (!sim_handle_is(sems[i], SIM_H_EXTSEM))
+			return CUDA_ERROR_INVALID_HANDLE;
+	if (work_new(kind, n, ret))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned i = 0; i < n; i++)
+		work_add(ret, sems[i]->sync, p[i].params.fence.value);
+	if (!keep_params(ret, sems, params))
+		return CUDA_SUCCESS;
+	sim_work_clear(ret);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 int sim_sync_clone(struct sim_work *dst, const struct sim_work *src)
 {
 	if (work_new(src->kind, src->sync.n, dst)) {
@@ -212,7 +253,10 @@ int sim_sync_clone(struct sim_work *dst, const struct sim_work *src)
 	}
 	for (unsigned i = 0; i < src->sync.n; i++)
 		work_add(dst, src->sync.items[i].sync, src->sync.items[i].value);
-	return 0;
+	if (!src->sync.sems || !keep_params(dst, src->sync.sems, src->sync.params))
+		return 0;
+	sim_work_clear(dst);
+	return -ENOMEM;
 }
 
 void sim_sync_clear(struct sim_work *w)
@@ -220,6 +264,8 @@ void sim_sync_clear(struct sim_work *w)
 	for (unsigned i = 0; i < w->sync.n; i++)
 		sim_sync_unref(w->sync.items[i].sync);
 	free(w->sync.items);
+	free(w->sync.sems);
+	free(w->sync.params);
 }
 
 static bool blocked(struct sim_sync *s, uint64_t value)
@@ -354,17 +400,9 @@ SIM_TWINS(cuSignalExternalSemaphoresAsync, _ptsz, SIM_CTX,
 	  P(sems, params, n, h))
 {
 	struct sim_work w;
+	CUresult r = sim_sync_sems(SIM_WORK_SIGNAL, sems, params, n, &w);
 
-	if (!sems || !params || !n)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < n; i++)
-		if (!sim_handle_is(sems[i], SIM_H_EXTSEM))
-			return CUDA_ERROR_INVALID_HANDLE;
-	if (work_new(SIM_WORK_SIGNAL, n, &w))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (unsigned i = 0; i < n; i++)
-		work_add(&w, sems[i]->sync, params[i].params.fence.value);
-	return submit(call, &w, h);
+	return r ? r : submit(call, &w, h);
 }
 
 SIM_TWINS(cuWaitExternalSemaphoresAsync, _ptsz, SIM_CTX,
@@ -373,15 +411,7 @@ SIM_TWINS(cuWaitExternalSemaphoresAsync, _ptsz, SIM_CTX,
 	  P(sems, params, n, h))
 {
 	struct sim_work w;
+	CUresult r = sim_sync_sems(SIM_WORK_AWAIT, sems, params, n, &w);
 
-	if (!sems || !params || !n)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < n; i++)
-		if (!sim_handle_is(sems[i], SIM_H_EXTSEM))
-			return CUDA_ERROR_INVALID_HANDLE;
-	if (work_new(SIM_WORK_AWAIT, n, &w))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (unsigned i = 0; i < n; i++)
-		work_add(&w, sems[i]->sync, params[i].params.fence.value);
-	return submit(call, &w, h);
+	return r ? r : submit(call, &w, h);
 }

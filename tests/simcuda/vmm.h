@@ -109,6 +109,8 @@ bool sim_sync_done(struct sim_sync *s, uint64_t ticket);
 /* A work that signals or awaits one of them. */
 int sim_sync_work(enum sim_work_kind kind, struct sim_sync *s, uint64_t value,
 		  struct sim_work *ret);
+CUresult sim_sync_sems(enum sim_work_kind kind, const CUexternalSemaphore *sems, const void *params,
+		       unsigned n, struct sim_work *ret);
 int sim_sync_clone(struct sim_work *dst, const struct sim_work *src);
 void sim_sync_clear(struct sim_work *w);
 bool sim_sync_blocked(const struct sim_work *w);
