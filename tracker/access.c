@@ -15,11 +15,13 @@
 #include "tracker/digest.h"
 
 static enum rs_class first_class(const struct rs_window *w, const struct rs_alloc *a,
-				 const struct rs_region *region, const struct rs_access *x,
-				 int read)
+				 const struct rs_region *region, const struct rs_term *term,
+				 const struct rs_access *x, int read)
 {
 	if (region)
 		return region->product ? RS_CLASS_PRODUCT : RS_CLASS_STATE;
+	if (term)
+		return term->role == RS_ROLE_PRODUCT ? RS_CLASS_PRODUCT : RS_CLASS_STATE;
 	/* module variables and registered host memory are older than the moment they became known */
 	if (a->birth >= w->begin && (a->kind == RS_ALLOC_DEVICE || a->kind == RS_ALLOC_MANAGED))
 		return RS_CLASS_PRODUCT;
@@ -40,6 +42,41 @@ static int is_sampled(const struct rs_callstate *c, const struct rs_alloc *a,
 	       rs_digest_mix(c->number * RS_DIGEST_K + x->off) % n == 0;
 }
 
+/* Make the windows of a contract boundaries, so that only they are preserved early. */
+static int split_windows(const struct rs_segment *s, struct rs_alloc *a, uint64_t off, uint64_t end)
+{
+	int err = 0;
+
+	while (s->policy.option == RS_OPTION_REGIONS && off < end && !err) {
+		uint64_t until = end;
+
+		rs_terms_at(s->terms, a, off, 1, &until);
+		err = until < end ? rs_extmap_split(&a->ext, off, until - off) : 0;
+		off = until;
+	}
+	return err;
+}
+
+/* Does the segment's policy want these bytes before anybody writes to them? */
+static int is_eager(const struct rs_engine *e, const struct rs_segment *s, const struct rs_alloc *a,
+		    uint64_t off)
+{
+	uint64_t until = a->size;
+
+	if (e->config.mode != RS_MODE_PRESERVE)
+		return 0;
+	return s->policy.option == RS_OPTION_WHOLE ||
+	       (s->policy.option == RS_OPTION_REGIONS && rs_terms_at(s->terms, a, off, 1, &until));
+}
+
+static void take_eagerly(struct rs_callstate *c, struct rs_alloc *a, const struct rs_ext *x)
+{
+	struct rs_keep *k = rs_keep_take(c->e, c->l, c->q, a, x, &c->who);
+
+	if (k && k->state == RS_KEEP_PLANNED)
+		k->eager = 1;
+}
+
 /* Forward: R must see these bytes as they are now. */
 static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_touch *t,
 		       uint64_t off, uint64_t len, enum rs_class cls)
@@ -47,7 +84,7 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 	struct rs_alloc *a = t->alloc;
 	uint64_t end = off + len;
 
-	if (rs_extmap_split(&a->ext, off, len)) {
+	if (rs_extmap_split(&a->ext, off, len) || split_windows(w->seg, a, off, end)) {
 		w->seg->flags |= RS_F_INTERNAL;
 		return;
 	}
@@ -70,8 +107,8 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 		if (is_sampled(c, a, x))
 			claim->sample = rs_plan_digest(c->l, c->q, a, x->off, x->len);
 		/* the host may change these unseen: keep them now, there will be no write to see */
-		if (rs_alloc_is_volatile(a))
-			rs_keep_take(c->e, c->l, c->q, a, x, &c->who);
+		if (rs_alloc_is_volatile(a) || is_eager(c->e, w->seg, a, x->off))
+			take_eagerly(c, a, x);
 		off = x->off + x->len;
 	}
 }
@@ -109,6 +146,12 @@ static void entered(struct rs_callstate *c, struct rs_window *w, struct rs_touch
 			      &c->who);
 }
 
+/* A contract that names the calls names the state, too. */
+static int is_unexpected(const struct rs_window *w)
+{
+	return w->kind == RS_WINDOW_FORWARD && w->seg->terms && w->seg->terms->calls.n;
+}
+
 static struct rs_span *insert_span(struct rs_touch *t, uint32_t at)
 {
 	struct rs_span *added = RS_PUSH(t->spans);
@@ -134,6 +177,7 @@ static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_r
 	}
 	while (pos < end) {
 		const struct rs_region *region;
+		const struct rs_term *term;
 		struct rs_span *s;
 		uint64_t until = end, region_end;
 		enum rs_class cls;
@@ -154,7 +198,10 @@ static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_r
 		region = rs_region_at(r->a, pos, &region_end);
 		if (region_end < until)
 			until = region_end;
-		cls = first_class(w, r->a, region, rs_access_of(c, r), read);
+		term = rs_terms_at(w->seg ? w->seg->terms : NULL, r->a, pos, 0, &until);
+		cls = first_class(w, r->a, region, term, rs_access_of(c, r), read);
+		if (cls == RS_CLASS_STATE && !term && is_unexpected(w))
+			rs_place_note(w, RS_CHECK_BROKEN, r->a, pos, until - pos, &c->who);
 		s = insert_span(t, i);
 		if (!s) {
 			*(w->rec ? &w->rec->flags : &w->seg->flags) |= RS_F_INTERNAL;
@@ -257,7 +304,7 @@ static void check_writers(struct rs_callstate *c, struct rs_window *w, const str
 			continue;
 		who.how = RS_HOW_UNKNOWN;
 		who.step = c->e->step;
-		rs_race_note(w, r->a, x->off, x->len, &who);
+		rs_place_note(w, RS_CHECK_RACE, r->a, x->off, x->len, &who);
 	}
 }
 

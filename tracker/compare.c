@@ -188,6 +188,10 @@ static void judge_check(struct rs_engine *e, const struct rs_replay *r, struct o
 		worse(&o->entry, V_UNKNOWN);
 		report(e, r, o, RS_FINDING_UNORDERED, c, c->off);
 		break;
+	case RS_CHECK_BROKEN:
+		worse(&o->entry, V_UNKNOWN);
+		report(e, r, o, RS_FINDING_CONTRACT_BROKEN, c, c->off);
+		break;
 	case RS_CHECK_PRODUCT:
 		worse(&o->product, at == -2 || !c->exact ? V_UNKNOWN : V_DIFFERENT);
 		break;
@@ -216,6 +220,7 @@ static const struct {
 	{RS_F_INTERNAL, RS_FINDING_INTERNAL, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
 	{RS_F_RANDOM, RS_FINDING_RANDOM_STATE, V_DIFFERENT, V_EQUAL, V_DIFFERENT},
 	{RS_F_OTHER_DRAWS, RS_FINDING_UNSEEN_INPUT, V_UNKNOWN, V_EQUAL, V_EQUAL},
+	{RS_F_OTHER_CALLS, RS_FINDING_OTHER_PROGRAM, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
 	{RS_F_HOST_EFFECT, RS_FINDING_HOST_EFFECT, V_EQUAL, V_EQUAL, V_EQUAL},
 	{RS_F_ABORTED, RS_FINDING_ABORTED, V_EQUAL, V_EQUAL, V_EQUAL},
 	{RS_F_STRUCTURE, RS_FINDING_STRUCTURE, V_EQUAL, V_EQUAL, V_EQUAL},

@@ -486,6 +486,7 @@ void rs_engine_destroy(struct rs_engine *e)
 		rs_segment_retire(e, e->pending);
 	rs_alias_fini(e);
 	rs_order_fini(e);
+	rs_terms_fini(e);
 	while ((a = rs_addrmap_next(e->map, 0, &base, &bytes)))
 		remove_alloc(e, a);
 	pthread_mutex_unlock(&e->lock);

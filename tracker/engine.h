@@ -254,6 +254,47 @@ void rs_engine_range_end(struct rs_engine *e, struct rs_thread *t, uint64_t id);
 int rs_engine_region(struct rs_engine *e, uint64_t addr, uint64_t bytes, const char *name);
 void rs_engine_region_drop(struct rs_engine *e, uint64_t addr, uint64_t bytes);
 
+/* --- contracts and plans --------------------------------------------------------------------- */
+
+/* How a segment's state is preserved (preserve mode). */
+enum rs_option {
+	RS_OPTION_UNDO, /* the bytes before a write, when it comes */
+	RS_OPTION_FREE, /* nothing is expected to be overwritten; if it is, the contract is broken */
+	RS_OPTION_WHOLE,   /* all that the forward reads, when it reads it */
+	RS_OPTION_REGIONS, /* of that, where the contract expects writes; the rest as UNDO */
+	RS_OPTION_PAGES,   /* as UNDO, thinned out to the pages that a write has really changed */
+	RS_OPTION_RETAIN,  /* the program keeps the activations; as UNDO if it replays after all */
+	RS_OPTIONS
+};
+
+/* How a replay is shown the preserved bytes. */
+enum rs_restore {
+	RS_RESTORE_COPY, /* the present bytes are saved, the preserved ones copied over them */
+	RS_RESTORE_SWAP, /* they change places: no memory for the present ones */
+	RS_RESTORES
+};
+
+struct rs_policy {
+	uint8_t option, restore;
+};
+
+enum rs_role { RS_ROLE_STATE, RS_ROLE_PRODUCT };
+
+/* What a contract says of some memory. */
+struct rs_term {
+	const char *region;    /* a name, or NULL: the allocation by serial and size */
+	uint64_t serial, size; /* of an allocation */
+	uint64_t off, len;     /* in the region or allocation */
+	uint8_t role;	       /* enum rs_role */
+	uint8_t window;	       /* not a role: writes are expected there */
+};
+
+/* All before the segments run. segment NULL: those without a policy of their own. -EINVAL, -ENOMEM. */
+int rs_engine_policy(struct rs_engine *e, const char *segment, struct rs_policy policy);
+int rs_engine_term(struct rs_engine *e, const char *segment, const struct rs_term *term);
+/* A forward of the segment makes one of these call sequences, as its "calls" in a segment line says. */
+int rs_engine_expect_calls(struct rs_engine *e, const char *segment, uint64_t calls);
+
 /* --- numbers -------------------------------------------------------------------------------- */
 
 struct rs_engine_stats {

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "tracker/addrmap.h"
+#include "tracker/digest.h"
 #include "tracker/engine.h"
 #include "tracker/extent.h"
 #include "tracker/findings.h"
@@ -106,6 +107,7 @@ struct rs_keep {
 	struct rs_block *block;	 /* preserve: the bytes */
 	struct rs_words *digest; /* of the bytes, when the mode or `verify` wants them */
 	uint8_t state;
+	uint8_t eager;	/* taken before a write: the live bytes may still be the same */
 	uint32_t holds; /* open replays that must put it back or compare with it */
 	uint32_t pins;	/* operations in flight between planning and enqueueing */
 	struct rs_writer killer;
@@ -244,6 +246,7 @@ enum rs_flag {
 	RS_F_INTERNAL = 512,
 	RS_F_RANDOM = 1024,	 /* a generator stood elsewhere */
 	RS_F_OTHER_DRAWS = 2048, /* draws that the forward did not make */
+	RS_F_OTHER_CALLS = 4096, /* a contract of other code */
 };
 
 /* An access without order to another one: the first that was noticed. */
@@ -260,6 +263,15 @@ struct rs_draw {
 	struct rs_drawn *drawn;
 };
 
+/* What a contract or a plan says of a segment: see terms.c. */
+struct rs_terms {
+	const char *name; /* interned; key: the pointer */
+	struct rs_policy policy;
+	RS_VEC(struct rs_term) terms;
+	RS_VEC(uint64_t) calls; /* what its forwards may do; none: anything */
+	UT_hash_handle hh;
+};
+
 /* A forward and what its replays need: pending from F-begin until retired. */
 struct rs_segment {
 	const char *name; /* interned */
@@ -269,7 +281,10 @@ struct rs_segment {
 	uint32_t flags;	   /* enum rs_flag, of the forward */
 	uint8_t open, retired;
 	struct rs_race race;
-	uint32_t refs; /* the pending list, windows, records in flight */
+	struct rs_policy policy;
+	const struct rs_terms *terms; /* NULL: none */
+	struct rs_race broken;	      /* where the terms were contradicted */
+	uint32_t refs;		      /* the pending list, windows, records in flight */
 	uint32_t replays;
 	struct rs_touch *touches;
 	RS_VEC(struct rs_logged_call) log;
@@ -285,7 +300,8 @@ enum rs_check_kind {
 	RS_CHECK_AMBIGUOUS,
 	RS_CHECK_RESTORE,
 	RS_CHECK_SAMPLE, /* of bytes that nobody was seen to write */
-	RS_CHECK_RACE	 /* no digests: there was no order */
+	RS_CHECK_RACE,	 /* no digests: there was no order */
+	RS_CHECK_BROKEN	 /* no digests: the contract says something else */
 };
 
 /* Two digests that should be equal, once the device has made them; NULL: cannot be told. */
@@ -419,6 +435,8 @@ struct rs_engine {
 	struct rs_handle *handles;   /* of backings */
 	struct rs_addrmap *reserved; /* NULL: nothing was ever reserved */
 	uint8_t peers;		     /* kernels reach other contexts' memory */
+	struct rs_terms *terms;
+	struct rs_policy policy; /* of segments without their own */
 	/* order.c */
 	struct rs_clock host;		  /* what the host has waited for */
 	struct rs_clock everything_known; /* every call so far */
@@ -472,6 +490,14 @@ void rs_memory_fini(struct rs_engine *e);
 uint64_t rs_alloc_addr(const struct rs_alloc *a, uint64_t off, uint64_t len);
 void rs_alias_fini(struct rs_engine *e);
 
+/* terms.c */
+struct rs_terms *rs_terms_find(struct rs_engine *e, const char *name);
+const struct rs_term *rs_terms_at(const struct rs_terms *terms, const struct rs_alloc *a,
+				  uint64_t off, int window, uint64_t *until);
+uint64_t rs_terms_calls(const struct rs_segment *s);
+int rs_terms_calls_fit(const struct rs_terms *terms, const struct rs_segment *s);
+void rs_terms_fini(struct rs_engine *e);
+
 /* order.c */
 uint64_t rs_order_tick(struct rs_engine *e, uint32_t q); /* a call on q; 0: not followed */
 /* Does call `tick` of queue `from` come before what is enqueued on q now, as far as is known? */
@@ -507,8 +533,8 @@ int rs_keep_is_live(const struct rs_alloc *a, const struct rs_keep *k);
 void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len);
 
 /* restore.c */
-void rs_race_note(struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
-		  const struct rs_writer *writer);
+void rs_place_note(struct rs_window *w, enum rs_check_kind kind, struct rs_alloc *a, uint64_t off,
+		   uint64_t len, const struct rs_writer *writer);
 void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
 			   int must_know, const struct rs_writer *reader);
@@ -532,6 +558,8 @@ void rs_draws_free(struct rs_engine *e, struct rs_segment *s);
 
 /* window.c */
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);
+void rs_segment_note(struct rs_segment *s, enum rs_check_kind kind, struct rs_alloc *a,
+		     uint64_t off, uint64_t len, const struct rs_writer *writer);
 void rs_segment_retire(struct rs_engine *e, struct rs_segment *s);
 struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, struct rs_alloc *a);
 struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial);

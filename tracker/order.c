@@ -179,10 +179,13 @@ static int unasked(const struct rs_engine *e)
 void rs_engine_queue_create(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 			    int blocking)
 {
+	uint32_t id;
+
 	if (!e->config.order)
 		return;
 	pthread_mutex_lock(&e->lock);
-	e->queues.v[rs_queue_id(e, t, q)].free_running = !blocking;
+	id = rs_queue_id(e, t, q); /* it may move the array */
+	e->queues.v[id].free_running = !blocking;
 	pthread_mutex_unlock(&e->lock);
 }
 

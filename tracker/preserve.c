@@ -20,26 +20,33 @@ struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver)
 	return NULL;
 }
 
+static int segment_claims(const struct rs_segment *s, const struct rs_alloc *a, uint64_t off,
+			  uint64_t len, uint64_t ver)
+{
+	struct rs_touch *t = rs_touch_find(s->touches, a->serial);
+	uint32_t i;
+
+	for (i = 0; t && i < t->claims.n; i++) {
+		const struct rs_claim *c = &t->claims.v[i];
+
+		/* write-only bytes that F never read matter only while F may still read them */
+		if (c->cls == RS_CLASS_MAYBE && !s->open)
+			continue;
+		if (c->ver == ver && c->off < off + len && off < c->off + c->len)
+			return 1;
+	}
+	return 0;
+}
+
 /* Does a pending segment need this version of any of these bytes? */
 int rs_claimed(struct rs_engine *e, const struct rs_alloc *a, uint64_t off, uint64_t len,
 	       uint64_t ver)
 {
 	struct rs_segment *s;
-	uint32_t i;
 
-	for (s = e->pending; s; s = s->next) {
-		struct rs_touch *t = rs_touch_find(s->touches, a->serial);
-
-		for (i = 0; t && i < t->claims.n; i++) {
-			const struct rs_claim *c = &t->claims.v[i];
-
-			/* write-only bytes that F never read matter only while F may still read them */
-			if (c->cls == RS_CLASS_MAYBE && !s->open)
-				continue;
-			if (c->ver == ver && c->off < off + len && off < c->off + c->len)
-				return 1;
-		}
-	}
+	for (s = e->pending; s; s = s->next)
+		if (segment_claims(s, a, off, len, ver))
+			return 1;
 	return 0;
 }
 
@@ -128,7 +135,8 @@ void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a)
 
 	for (at = &a->keeps; (k = *at);) {
 		if (k->pins || k->holds ||
-		    (!a->dead && k->state != RS_KEEP_FAILED && !rs_keep_is_live(a, k) &&
+		    (!a->dead && k->state != RS_KEEP_FAILED &&
+		     (k->eager || !rs_keep_is_live(a, k)) &&
 		     rs_claimed(e, a, k->off, k->len, k->ver))) {
 			at = &k->next;
 			continue;
@@ -160,10 +168,33 @@ static void check_readers(struct rs_engine *e, struct rs_alloc *a, const struct 
 			    x->off >= c->off + c->len ||
 			    rs_order_known(e, c->q, c->tick, writer->q))
 				continue;
-			s->race = (struct rs_race){a, x->off, x->len, *writer};
-			a->refs++;
+			rs_segment_note(s, RS_CHECK_RACE, a, x->off, x->len, writer);
 			break;
 		}
+	}
+}
+
+/* A contract said that nothing of these bytes would be overwritten. */
+static void check_free(struct rs_engine *e, struct rs_alloc *a, const struct rs_ext *x,
+		       const struct rs_writer *writer)
+{
+	struct rs_segment *s;
+
+	for (s = e->pending; s; s = s->next)
+		if (s->policy.option == RS_OPTION_FREE && !s->broken.alloc &&
+		    segment_claims(s, a, x->off, x->len, x->ver))
+			rs_segment_note(s, RS_CHECK_BROKEN, a, x->off, x->len, writer);
+}
+
+static void keep_for_writer(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
+			    struct rs_alloc *a, const struct rs_ext *x,
+			    const struct rs_writer *writer)
+{
+	struct rs_keep *k = rs_keep_take(e, l, q, a, x, writer);
+
+	if (k && k->eager) { /* now it has a writer */
+		k->eager = 0;
+		k->killer = *writer;
 	}
 }
 
@@ -190,7 +221,8 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		}
 		if (writer->tick)
 			check_readers(e, a, x, writer);
-		rs_keep_take(e, l, q, a, x, writer);
+		check_free(e, a, x, writer);
+		keep_for_writer(e, l, q, a, x, writer);
 	}
 	if (rs_extmap_set(&a->ext, off, len, rs_version_next(e), 0) || !writer->tick)
 		return;

@@ -17,22 +17,22 @@ static uint64_t max64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* A window's access had no order to another one. */
-void rs_race_note(struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
-		  const struct rs_writer *writer)
+/*
+ * Something that needs no digest to be wrong: an access of the window without order to another one (RACE), or
+ * one that the contract does not know (BROKEN). A forward's concerns all of its replays.
+ */
+void rs_place_note(struct rs_window *w, enum rs_check_kind kind, struct rs_alloc *a, uint64_t off,
+		   uint64_t len, const struct rs_writer *writer)
 {
 	struct rs_check *c;
 
 	if (w->kind == RS_WINDOW_FORWARD) {
-		if (!w->seg->race.alloc) {
-			w->seg->race = (struct rs_race){a, off, len, *writer};
-			a->refs++;
-		}
+		rs_segment_note(w->seg, kind, a, off, len, writer);
 		return;
 	}
-	if (rs_check_has(w->rec, RS_CHECK_RACE, a, off))
+	if (rs_check_has(w->rec, kind, a, off))
 		return;
-	c = rs_check_add(w->rec, RS_CHECK_RACE, a, off, len, NULL, NULL);
+	c = rs_check_add(w->rec, kind, a, off, len, NULL, NULL);
 	if (c)
 		c->writer = *writer;
 }

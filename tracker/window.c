@@ -139,8 +139,28 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 	rs_draws_free(e, s);
 	if (s->race.alloc)
 		rs_alloc_unref(e, s->race.alloc);
-	s->race.alloc = NULL;
+	if (s->broken.alloc)
+		rs_alloc_unref(e, s->broken.alloc);
+	s->race.alloc = s->broken.alloc = NULL;
 	rs_segment_unref(e, s);
+}
+
+/* The first place where something concerns all replays of a segment. */
+void rs_segment_note(struct rs_segment *s, enum rs_check_kind kind, struct rs_alloc *a,
+		     uint64_t off, uint64_t len, const struct rs_writer *writer)
+{
+	struct rs_race *r = kind == RS_CHECK_RACE ? &s->race : &s->broken;
+
+	if (r->alloc)
+		return;
+	*r = (struct rs_race){a, off, len, *writer};
+	a->refs++;
+}
+
+static void pass_on(struct rs_window *w, enum rs_check_kind kind, const struct rs_race *r)
+{
+	if (r->alloc)
+		rs_place_note(w, kind, r->alloc, r->off, r->len, &r->writer);
 }
 
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
@@ -211,6 +231,8 @@ static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct
 	s->name = name;
 	s->invocation = m->number >= 0 ? (uint64_t)m->number : next_invocation(e, name);
 	s->step = e->step;
+	s->terms = rs_terms_find(e, name);
+	s->policy = s->terms ? s->terms->policy : e->policy;
 	if (!e->pending) /* what nobody followed until now is taken as ordered */
 		rs_order_forget(e);
 	s->since = rs_version_next(e);
@@ -360,9 +382,8 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		if (r->skipped)
 			r->flags |= RS_F_STRUCTURE;
 		r->flags |= w->seg->flags;
-		if (w->seg->race.alloc)
-			rs_race_note(w, w->seg->race.alloc, w->seg->race.off, w->seg->race.len,
-				     &w->seg->race.writer);
+		pass_on(w, RS_CHECK_RACE, &w->seg->race);
+		pass_on(w, RS_CHECK_BROKEN, &w->seg->broken);
 		rs_segment_unref(e, w->seg);
 		w->seg = NULL;
 	}
@@ -386,6 +407,8 @@ static struct rs_replay *close_window(struct rs_engine *e, struct rs_oplist *l, 
 	if (w->kind == RS_WINDOW_FORWARD) {
 		w->seg->open = 0;
 		w->seg->flags |= aborted ? RS_F_ABORTED : 0u;
+		if (!aborted && !rs_terms_calls_fit(w->seg->terms, w->seg))
+			w->seg->flags |= RS_F_OTHER_CALLS;
 		rs_segment_unref(e, w->seg);
 		w->seg = NULL;
 	} else if (w->kind == RS_WINDOW_REPLAY) {

@@ -22,11 +22,20 @@ static char rig_dir[64];
 
 #define RIG_Q(n) ((struct rs_queue){.ctx = 1, .stream = (n)})
 
+/* Freed by drop, or by rig_stop. */
+#define RIG_BUFFERS 64
+static uint32_t *rig_buffer[RIG_BUFFERS];
+
 static inline uint32_t *words(unsigned n)
 {
 	uint32_t *p = aligned_alloc(256, (n * 4 + 255) / 256 * 256);
 
 	memset(p, 0, n * 4);
+	for (unsigned i = 0; i < RIG_BUFFERS; i++)
+		if (!rig_buffer[i]) {
+			rig_buffer[i] = p;
+			break;
+		}
 	rs_engine_alloc(eng, thr, RIG_Q(0), (uint64_t)p, n * 4, RS_ALLOC_DEVICE);
 	return p;
 }
@@ -35,6 +44,9 @@ static inline void drop(uint32_t *p)
 {
 	rs_engine_free(eng, thr, RIG_Q(0), (uint64_t)p);
 	fake_drain();
+	for (unsigned i = 0; i < RIG_BUFFERS; i++)
+		if (rig_buffer[i] == p)
+			rig_buffer[i] = NULL;
 	free(p);
 }
 
@@ -81,6 +93,11 @@ static void rig_stop(void)
 
 	rs_thread_destroy(thr);
 	rs_engine_destroy(eng);
+	fake_drain();
+	for (unsigned i = 0; i < RIG_BUFFERS; i++) {
+		free(rig_buffer[i]);
+		rig_buffer[i] = NULL;
+	}
 	rs_records_close(rec);
 	snprintf(path, sizeof(path), "%s/records.jsonl", rig_dir);
 	unlink(path);
@@ -123,7 +140,7 @@ static inline void rig_run(void *arg)
 }
 
 static inline void kernel_q(unsigned q, const char *name, void (*fn)(struct rig_arg *), unsigned n,
-		     const struct rig_arg *a)
+			    const struct rig_arg *a)
 {
 	struct rs_access x[4];
 	struct rs_call call = {.name = name,

@@ -47,6 +47,11 @@ struct fake_slab {
 	uint64_t words[];
 };
 
+/* Before each device block; what nobody gives back goes with fake_reset, as with a context. */
+struct fake_block {
+	struct fake_block *next, **link;
+};
+
 static struct {
 	struct fake_slab *slabs;
 	struct fake_op op[FAKE_QUEUES][FAKE_OPS];
@@ -58,6 +63,7 @@ static struct {
 	unsigned lazy;		   /* an enqueue runs something once in 2^lazy times */
 	int fail_alloc, fail_copy; /* the n-th from now fails; 0: none; alloc < 0: all fail */
 	uint64_t live_blocks;
+	struct fake_block *blocks;
 } fake;
 
 static inline uint32_t fake_random(uint32_t n)
@@ -171,17 +177,32 @@ static void fake_call(unsigned stream, void (*fn)(void *), void *arg)
 		     (struct fake_op){.kind = FAKE_CALL, .fn = fn, .arg = arg});
 }
 
+static inline void fake_block_free(struct fake_block *b)
+{
+	*b->link = b->next;
+	if (b->next)
+		b->next->link = b->link;
+	free(b);
+}
+
 static int fake_alloc(void *o, struct rs_queue q, uint64_t bytes, uint64_t *ret_addr)
 {
+	struct fake_block *b;
 	void *p;
 
 	(void)o;
 	(void)q;
 	if (fake.fail_alloc < 0 || (fake.fail_alloc && !--fake.fail_alloc))
 		return -ENOMEM;
-	p = aligned_alloc(256, (bytes + 255) / 256 * 256);
-	if (!p)
+	b = aligned_alloc(256, 256 + (bytes + 255) / 256 * 256);
+	if (!b)
 		return -ENOMEM;
+	b->next = fake.blocks;
+	b->link = &fake.blocks;
+	if (b->next)
+		b->next->link = &b->next;
+	fake.blocks = b;
+	p = (char *)b + 256;
 	memset(p, 0xc5, bytes);
 	fake.live_blocks++;
 	*ret_addr = (uint64_t)p;
@@ -194,7 +215,7 @@ static void fake_free(void *o, struct rs_queue q, uint64_t addr)
 	(void)q;
 	fake_drain();
 	fake.live_blocks--;
-	free((void *)addr);
+	fake_block_free((struct fake_block *)(addr - 256));
 }
 
 static int fake_copy(void *o, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
@@ -327,6 +348,8 @@ static inline void fake_reset(uint64_t seed, int eager)
 
 	fake_drain();
 	free(fake.event);
+	while (fake.blocks)
+		fake_block_free(fake.blocks);
 	while ((s = fake.slabs)) {
 		fake.slabs = s->next;
 		free(s);
