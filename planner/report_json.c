@@ -106,6 +106,7 @@ json_t *rs_report_json(const struct rs_run *run)
 	json_object_set_new(o, "segments", segments);
 	json_object_set_new(o, "findings", findings);
 	json_object_set_new(o, "coverage", run->stats ? json_incref(run->stats) : json_null());
+	json_object_set(o, "bypasses", run->bypasses);
 	return o;
 }
 
@@ -128,5 +129,7 @@ void rs_report_jsonl(FILE *out, const struct rs_run *run)
 		line(out, "finding", finding_json(&run->findings[i]));
 	if (run->stats)
 		line(out, "coverage", json_pack("{s:O}", "stats", run->stats));
+	for (size_t i = 0; i < json_array_size(run->bypasses); i++)
+		line(out, "bypass", json_copy(json_array_get(run->bypasses, i)));
 	line(out, "summary", summary_json(run));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the text report share. Callers: report_text.c, report_finding.c. */
+/* What the parts of the text report share. Callers: report_*.c. */
 #ifndef RS_PLANNER_REPORT_PAGE_H
 #define RS_PLANNER_REPORT_PAGE_H
 
@@ -20,6 +20,9 @@ void rs_page_tinted(const struct rs_page *p, enum rs_tint tint, const char *text
 const char *rs_page_str(const json_t *o, const char *key);
 json_int_t rs_page_num(const json_t *o, const char *key);
 
+/* A block begins: an empty line, its word, up to the column of its text. */
+void rs_page_title(const struct rs_page *p, const char *word);
 void rs_page_finding(const struct rs_page *p, const struct rs_run_finding *f);
+void rs_page_coverage(const struct rs_page *p);
 
 #endif

@@ -13,7 +13,6 @@
 #include "planner/fmt.h"
 
 #define FEW_FINDINGS 12
-#define FEW_CALLS    6
 
 static enum rs_tint tint_of(enum rs_verdict v)
 {
@@ -22,7 +21,7 @@ static enum rs_tint tint_of(enum rs_verdict v)
 					     : RS_TINT_GREEN;
 }
 
-static void title(const struct rs_page *p, const char *word)
+void rs_page_title(const struct rs_page *p, const char *word)
 {
 	putc('\n', p->out);
 	rs_page_tinted(p, RS_TINT_BOLD, word);
@@ -65,7 +64,7 @@ static void head(const struct rs_page *p)
 
 static void verdict(const struct rs_page *p, enum rs_verdict v, const json_t *reasons)
 {
-	title(p, "VERDICT");
+	rs_page_title(p, "VERDICT");
 	rs_page_tinted(p, tint_of(v), rs_verdict_phrase(v));
 	putc('\n', p->out);
 	for (size_t i = 0; i < json_array_size(reasons); i++)
@@ -130,7 +129,7 @@ static void segments(const struct rs_page *p)
 		n[rs_verdict_segment(&p->run->segments[i])]++;
 		width = len > width ? len : width;
 	}
-	title(p, "SEGMENTS");
+	rs_page_title(p, "SEGMENTS");
 	fprintf(p->out,
 		"%zu replayed: %" PRIu64 " clean, %" PRIu64 " hazard, %" PRIu64 " cannot tell\n",
 		p->run->nsegments, n[RS_VERDICT_CLEAN], n[RS_VERDICT_HAZARD],
@@ -149,7 +148,7 @@ static void findings(const struct rs_page *p)
 	size_t n = p->run->nfindings;
 	struct rs_fmt e, w, o;
 
-	title(p, "FINDINGS");
+	rs_page_title(p, "FINDINGS");
 	fprintf(p->out, "%s, %s, %s\n",
 		rs_fmt_plural(&e, rs_verdict_count(p->run, RS_ERROR), "error"),
 		rs_fmt_plural(&w, rs_verdict_count(p->run, RS_WARN), "warning"),
@@ -162,93 +161,13 @@ static void findings(const struct rs_page *p)
 		fprintf(p->out, "  ... %zu more: -v\n", p->run->nfindings - n);
 }
 
-struct call_count {
-	const char *name;
-	json_int_t n;
-};
-
-static int most_first(const void *a, const void *b)
-{
-	const struct call_count *x = a, *y = b;
-
-	return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->name, y->name);
-}
-
-static void calls(const struct rs_page *p, json_t *map)
-{
-	size_t n = json_object_size(map), i = 0, few = FEW_CALLS;
-	struct call_count *v = calloc(n + 1, sizeof(*v));
-	json_int_t rest = 0;
-	struct rs_fmt f;
-	const char *key;
-	json_t *value;
-
-	if (!v || !n) {
-		free(v);
-		return;
-	}
-	json_object_foreach(map, key, value) v[i++] =
-		(struct call_count){key, json_integer_value(value)};
-	qsort(v, n, sizeof(*v), most_first);
-	few = p->style->verbose || n < few ? n : few;
-	fputs("          calls", p->out);
-	for (i = 0; i < few; i++) {
-		fputs(i ? ", " : " ", p->out);
-		rs_fmt_text(p->out, v[i].name);
-		fprintf(p->out, " %s", rs_fmt_count(&f, v[i].n));
-	}
-	for (; i < n; i++)
-		rest += v[i].n;
-	if (few < n)
-		fprintf(p->out, ", %zu other entry points %s", n - few, rs_fmt_count(&f, rest));
-	putc('\n', p->out);
-	free(v);
-}
-
-static void coverage(const struct rs_page *p)
-{
-	const json_t *s = p->run->stats;
-	struct rs_fmt a, b;
-
-	title(p, "COVERAGE");
-	if (s) {
-		/* counted only while they mattered: the tool does not look at calls that no segment can see */
-		fprintf(p->out, "launches %s, unknown writers near segments %s",
-			rs_fmt_count(&a, rs_page_num(s, "launches")),
-			rs_fmt_count(&b, rs_page_num(s, "opaque_launches")));
-		fprintf(p->out, "; events lost %s\n", rs_fmt_count(&a, rs_page_num(s, "lost")));
-		calls(p, json_object_get(s, "calls"));
-		fprintf(p->out,
-			"          entry points unknown to the tool %" JSON_INTEGER_FORMAT
-			", private tables asked for %" JSON_INTEGER_FORMAT,
-			rs_page_num(s, "unknown_names"), rs_page_num(s, "export_tables"));
-		if (json_object_get(s, "snapshot_bytes_peak"))
-			fprintf(p->out, ", preserved at most %s",
-				rs_fmt_bytes(&a, rs_page_num(s, "snapshot_bytes_peak")));
-		fputs("\n          ", p->out);
-	} else {
-		fputs("not known: no statistics were written before the run ended\n          ",
-		      p->out);
-	}
-	fprintf(p->out, "This run saw %s; paths not run were not judged.\n",
-		rs_fmt_plural(&a, p->run->steps, "step"));
-	for (size_t i = 0; i < p->run->nproblems; i++) {
-		fputs("          ", p->out);
-		rs_fmt_text(p->out, p->run->problems[i].text);
-		putc('\n', p->out);
-	}
-	if (p->run->bad_lines > p->run->nproblems)
-		fprintf(p->out, "          ... %" PRIu64 " unusable lines in all\n",
-			p->run->bad_lines);
-}
-
 static void next_steps(const struct rs_page *p, enum rs_verdict v)
 {
 	const json_t *argv = json_object_get(p->run->begin, "argv");
 	int preserving = !strcmp(rs_page_str(p->run->begin, "mode"), "preserve");
 	const char *last = "";
 
-	title(p, "NEXT");
+	rs_page_title(p, "NEXT");
 	if (!p->run->replays)
 		fputs("mark the segments (README.md, \"Marking segments\"), then run again\n",
 		      p->out);
@@ -292,7 +211,7 @@ void rs_report_text(FILE *out, const struct rs_run *run, const struct rs_report_
 	json_decref(reasons);
 	segments(&page);
 	findings(&page);
-	coverage(&page);
+	rs_page_coverage(&page);
 	next_steps(&page, v);
 	fprintf(out, "==rs== AUDIT SUMMARY: %s, %s, %s; %s: ",
 		rs_fmt_plural(&e, rs_verdict_count(run, RS_ERROR), "error"),

@@ -41,8 +41,9 @@ struct rs_run *rs_run_create(const char *path)
 	run->path = strdup(path);
 	run->segment_index = json_object();
 	run->finding_index = json_object();
+	run->bypasses = json_array();
 	run->last_step = UINT64_MAX;
-	if (run->path && run->segment_index && run->finding_index)
+	if (run->path && run->segment_index && run->finding_index && run->bypasses)
 		return run;
 	rs_run_free(run);
 	return NULL;
@@ -65,6 +66,7 @@ void rs_run_free(struct rs_run *run)
 	json_decref(run->finding_index);
 	json_decref(run->begin);
 	json_decref(run->stats);
+	json_decref(run->bypasses);
 	free(run->path);
 	free(run);
 }
@@ -179,7 +181,7 @@ void rs_run_add_finding(struct rs_run *run, json_t *o, const struct rs_finding_l
 /* Codes that say "nobody can know", as against "this went wrong". */
 static int is_doubt(const char *code)
 {
-	static const unsigned doubts[] = {14, 16, 17, 18, 30, 60};
+	static const unsigned doubts[] = {14, 16, 17, 18, 30, 60, 61};
 	const struct rs_finding_info *info = rs_code_find(code);
 
 	for (size_t i = 0; info && i < sizeof(doubts) / sizeof(doubts[0]); i++)

@@ -168,9 +168,23 @@ static const char *check_begin(const json_t *o)
 	return bad;
 }
 
+/* Strings or nothing. */
+static const char *bad_names(const json_t *o, const char *key)
+{
+	const json_t *names = json_object_get(o, key);
+
+	if (names && !json_is_array(names))
+		return key;
+	for (size_t i = 0; i < json_array_size(names); i++)
+		if (!json_is_string(json_array_get(names, i)))
+			return key;
+	return NULL;
+}
+
 /* Every number of a stats line is a count: integers, and the calls an object of integers. */
 static const char *check_stats(json_t *o)
 {
+	static const char *const lists[] = {"unknown", "foreign", "tables"};
 	json_t *calls = json_object_get(o, "calls"), *value;
 	const char *key, *bad = NULL;
 
@@ -179,7 +193,38 @@ static const char *check_stats(json_t *o)
 	json_object_foreach(calls, key, value) if (!json_is_integer(value) ||
 						   json_integer_value(value) < 0) return "calls";
 	json_object_foreach(o, key, value) if (json_is_number(value)) number(o, key, &bad);
+	for (size_t i = 0; !bad && i < sizeof(lists) / sizeof(lists[0]); i++)
+		bad = bad_names(o, lists[i]);
 	return bad ? "stats" : NULL;
+}
+
+static const char *check_bypass(const json_t *o)
+{
+	const json_t *matters = json_object_get(o, "matters");
+	const char *bad = NULL;
+
+	text(o, "object", &bad);
+	text(o, "how", &bad);
+	text(o, "imports", &bad);
+	number(o, "step", &bad);
+	return !bad && matters && !json_is_boolean(matters) ? "matters" : bad;
+}
+
+/* Later numbers replace earlier ones; a short line leaves the others. Calls may come in several lines. */
+static void add_stats(struct rs_run *run, json_t *o)
+{
+	json_t *calls;
+
+	if (!run->stats) {
+		run->stats = json_incref(o);
+		return;
+	}
+	calls = json_incref(json_object_get(run->stats, "calls"));
+	if (calls)
+		json_object_update(calls, json_object_get(o, "calls"));
+	json_object_update(run->stats, o);
+	if (calls)
+		json_object_set_new(run->stats, "calls", calls);
 }
 
 static void keep(json_t **slot, json_t *o)
@@ -200,11 +245,12 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 			keep(&run->begin, o);
 	} else if (!strcmp(kind, "stats")) {
 		bad = check_stats(o);
-		/* Later numbers replace earlier ones; a short line leaves the others. */
-		if (!bad && run->stats)
-			json_object_update(run->stats, o);
-		else if (!bad)
-			keep(&run->stats, o);
+		if (!bad)
+			add_stats(run, o);
+	} else if (!strcmp(kind, "bypass")) {
+		bad = check_bypass(o);
+		if (!bad)
+			json_array_append(run->bypasses, o);
 	} else if (!strcmp(kind, "end")) {
 		run->ended = 1;
 	}

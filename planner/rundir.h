@@ -61,6 +61,7 @@ struct rs_run {
 	char *path;
 	struct timespec when;  /* last write, orders runs */
 	json_t *begin, *stats; /* latest such event or NULL */
+	json_t *bypasses;      /* array of such events */
 	int ended, cut;	       /* end event seen; a last line was cut off */
 	uint64_t replays, outcome[3], seen[3][3], steps;
 	uint64_t lines, bad_lines, newer_lines;

@@ -36,6 +36,8 @@ extern uint64_t rs_curand_unfollowed, rs_curand_host;
 
 /* A look-up of the program's found addr under this name: what to hand out instead, or NULL. */
 void *rs_curand_exchange(const char *name, void *addr);
+/* Is it the name of one of them? */
+int rs_curand_knows(const char *name);
 /* "curandGenerate": 3, ... into the object that is open. */
 void rs_curand_report(struct rs_json *j);
 

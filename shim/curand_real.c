@@ -120,6 +120,14 @@ void *rs_curand_exchange(const char *name, void *addr)
 	return NULL;
 }
 
+int rs_curand_knows(const char *name)
+{
+	for (unsigned i = 0; i < RS_CURAND_COUNT; i++)
+		if (!strcmp(hooks[i].name, name))
+			return 1;
+	return 0;
+}
+
 void rs_curand_report(struct rs_json *j)
 {
 	for (unsigned i = 0; i < RS_CURAND_COUNT; i++) {

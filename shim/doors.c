@@ -29,8 +29,6 @@ typedef void *dlvsym_fn(void *, const char *, const char *);
 __attribute__((visibility("hidden"))) dlsym_fn *rs_doors_real_dlsym;
 __attribute__((visibility("hidden"))) dlvsym_fn *rs_doors_real_dlvsym;
 
-struct rs_coverage rs_coverage;
-
 /* Called from the assembly. */
 void rs_doors_boot(void);
 void *rs_doors_dlsym_handle(void *handle, const char *name);
@@ -208,7 +206,7 @@ static int is_ours(const char *name)
 
 static void *exchange(const char *name, void *addr)
 {
-	void *hook;
+	void *hook, *own;
 
 	rs_init_boot();
 	if (rs_state.mode == RS_MODE_OFF)
@@ -217,12 +215,17 @@ static void *exchange(const char *name, void *addr)
 		hook = rs_curand_exchange(name, addr);
 		return hook ? hook : addr;
 	}
-	if (rs_real_knows(name))
+	own = rs_real_knows(name);
+	if (own)
 		rs_real_bind_address(addr);
 	hook = rs_real_wrapper(addr);
-	if (!hook && !rs_real_classified(name))
-		rs_count(unknown_names);
-	return hook ? hook : addr;
+	if (hook)
+		return hook;
+	if (own && own != addr)
+		rs_coverage_foreign(name);
+	else if (!own && !rs_real_listed(name))
+		rs_coverage_unknown(name);
+	return addr;
 }
 
 /* With a handle: the caller does not matter. */
@@ -328,13 +331,13 @@ static void exchange_answer(const char *symbol, void **pfn, int version, uint64_
 	if (rs_state.mode == RS_MODE_OFF || !addr || !symbol || !is_driver_name(symbol))
 		return;
 	hook = rs_real_wrapper(addr);
-	if (!hook) {
+	if (!hook && !rs_real_untouched(addr)) {
 		/* An address that is not the exported one: by name, and only then. */
 		hook = rs_real_wrapper_by_name(symbol, version, flags);
 		if (hook)
 			rs_count(by_name);
-		else if (!rs_real_classified(symbol))
-			rs_count(unknown_names);
+		else if (!rs_real_listed_base(symbol, version))
+			rs_coverage_unknown(symbol);
 	}
 	if (hook)
 		*pfn = hook;
@@ -372,6 +375,6 @@ RS_HOOK(cuGetExportTable, (const void **ppExportTable, const CUuuid *pExportTabl
 	rs_guard_count(RS_EP_cuGetExportTable);
 	r = rs_real.cuGetExportTable(ppExportTable, pExportTableId);
 	if (r == CUDA_SUCCESS)
-		rs_count(export_tables);
+		RS_ENGINE(rs_coverage_table(pExportTableId));
 	return r;
 }

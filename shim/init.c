@@ -8,6 +8,7 @@
  * therefore runs before the driver's own.
  * Locks: none; starting is claimed by one atomic word.
  */
+#include "shim/bypass.h"
 #include "shim/guard.h"
 #include "shim/kernels.h"
 #include "shim/log.h"
@@ -237,7 +238,7 @@ static void finish(void);
 
 void rs_init_start(void)
 {
-	struct rs_engine_config config;
+	struct rs_engine_config config = {0};
 	int no = 0, rank;
 
 	if (rs_state.mode != RS_MODE_AUDIT && rs_state.mode != RS_MODE_PRESERVE)
@@ -264,6 +265,7 @@ void rs_init_start(void)
 	rs_fork_init();
 	atexit(finish);
 	__atomic_store_n(&rs_on, RS_ON, __ATOMIC_RELEASE);
+	rs_bypass_look(0);
 	if (!rs_state.opt.quiet && !rank)
 		rs_log_say("replayshim " RS_VERSION " %s: %s", rs_state.opt.text[RS_OPT_ID_MODE],
 			   rs_state.records ? rs_state.dir : "(no directory)");

@@ -27,6 +27,29 @@ static struct {
 	uint16_t ep;
 } hash[HASH_SIZE];
 
+/* Functions whose own addresses are handed out: first the old ABIs, then the passive ones. */
+#define OLD_REPLACE(sym)
+#define OLD_OBSERVE(sym)
+#define OLD_THIN(sym) #sym,
+static const char *const untouched_name[] = {
+#define EP(sym, group, action, since, flavour, params, args) OLD_##action(sym)
+#include "shim/entry_points.def"
+#undef EP
+#define PASSIVE(sym, reason) #sym,
+#include "shim/passive.def"
+#undef PASSIVE
+};
+#define NUNTOUCHED (sizeof(untouched_name) / sizeof(*untouched_name))
+
+enum {
+#define PASSIVE(sym, reason) PASSIVE_##sym,
+#include "shim/passive.def"
+#undef PASSIVE
+	NPASSIVE,
+	NTHIN = NUNTOUCHED - NPASSIVE
+};
+static const void *untouched[NUNTOUCHED];
+
 /* Driver functions take their arguments in registers and on the stack: any prototype may end here. */
 static CUresult rs_missing(void)
 {
@@ -112,6 +135,8 @@ static void bind(void *handle)
 		__atomic_store_n(&rs_real.sym, (__typeof__(&sym))addr, __ATOMIC_RELAXED);
 	RS_REAL_EXTRA(X)
 #undef X
+	for (unsigned i = 0; i < NUNTOUCHED; i++)
+		untouched[i] = rs_doors_dlsym(handle, untouched_name[i]);
 	__atomic_store_n(&bound, 1, __ATOMIC_RELEASE);
 }
 
@@ -191,32 +216,57 @@ void *rs_real_wrapper_by_name(const char *name, int version, uint64_t flags)
 	return best < 0 ? NULL : rs_ep_info[best].hook;
 }
 
-int rs_real_knows(const char *name)
+void *rs_real_knows(const char *name)
 {
 	for (unsigned i = 0; i < RS_EP_COUNT; i++)
 		if (!strcmp(rs_ep_info[i].name, name))
+			return rs_ep_info[i].hook;
+	return NULL;
+}
+
+/* --- functions without a wrapper ---------------------------------------------------------------- */
+
+int rs_real_untouched(const void *addr)
+{
+	if (!__atomic_load_n(&bound, __ATOMIC_ACQUIRE))
+		return 0;
+	for (unsigned i = 0; i < NUNTOUCHED; i++)
+		if (untouched[i] == addr)
 			return 1;
 	return 0;
 }
 
-int rs_real_classified(const char *name)
+/* What these map is met again where the memory is used. */
+static int graphics(const char *name)
 {
-	static const char *const names[] = {
-#define EP(sym, group, action, since, flavour, params, args) #sym,
-#include "shim/entry_points.def"
-#undef EP
-#define PASSIVE(sym, reason) #sym,
-#include "shim/passive.def"
-#undef PASSIVE
-	};
 	static const char *const prefixes[] = {"cuGL", "cuEGL", "cuVDPAU", "cuGraphics"};
-	size_t len = base_length(name);
 
 	for (unsigned i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
 		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
 			return 1;
-	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (base_length(names[i]) == len && !memcmp(names[i], name, len))
-			return 1;
 	return 0;
+}
+
+int rs_real_listed(const char *name)
+{
+	for (unsigned i = 0; i < NUNTOUCHED; i++)
+		if (!strcmp(untouched_name[i], name))
+			return 1;
+	return rs_real_knows(name) || graphics(name);
+}
+
+int rs_real_listed_base(const char *name, int version)
+{
+	size_t len = strlen(name);
+
+	for (unsigned i = 0; i < NUNTOUCHED; i++)
+		if (base_length(untouched_name[i]) == len &&
+		    !memcmp(untouched_name[i], name, len) &&
+		    (i >= NTHIN || version <= CUDA_VERSION))
+			return 1;
+	for (unsigned i = 0; version <= CUDA_VERSION && i < RS_EP_COUNT; i++)
+		if (base_length(rs_ep_info[i].name) == len &&
+		    !memcmp(rs_ep_info[i].name, name, len))
+			return 1;
+	return graphics(name);
 }

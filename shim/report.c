@@ -3,12 +3,16 @@
  * Lines of numbers in events.jsonl: at every step and at the end; there, too, the message that lines were lost.
  * Callers: markers (any thread, rarely) and the exit handler. Locks: the threads' list, in rs_tls_counts.
  */
+#include "shim/bypass.h"
 #include "shim/curand.h"
 #include "shim/shim.h"
 
 #include "shim/log.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+static uint64_t last_step;
 
 static uint64_t launches(const uint64_t *count)
 {
@@ -39,6 +43,11 @@ static void put_engine(struct rs_json *j, const struct rs_engine_stats *s)
 	rs_json_u64(j, "restored_bytes", s->restored_bytes);
 	rs_json_u64(j, "digests", s->digests);
 	rs_json_u64(j, "digest_bytes", s->digest_bytes);
+	rs_json_u64(j, "possible_bytes", s->possible_bytes);
+	rs_json_u64(j, "proven_bytes", s->proven_bytes);
+	rs_json_u64(j, "compared_bytes", s->compared_bytes);
+	rs_json_u64(j, "changed_bytes", s->changed_bytes);
+	rs_json_u64(j, "sampled_bytes", s->sampled_bytes);
 	rs_json_u64(j, "internal_errors", s->internal_errors);
 }
 
@@ -53,6 +62,38 @@ void rs_report_lost(void)
 	       strerror(-rs_records_error(rs_state.records)));
 }
 
+/*
+ * Calls of each function: what fits into the line, which comes last. What does not goes into lines of its own before
+ * it, so that the last line has all numbers and no count is missing.
+ */
+static void put_calls(struct rs_json *line, const uint64_t *count)
+{
+	struct rs_json more, *j = line;
+
+	rs_json_open(j, "calls", '{');
+	rs_curand_report(j);
+	for (unsigned i = 0; i < RS_EP_COUNT; i++) {
+		if (!count[i])
+			continue;
+		if (j->len > sizeof(j->text) - 200) {
+			if (j != line) {
+				rs_json_close(j, '}');
+				rs_records_write(rs_state.records, RS_RECORD_EVENTS, j);
+			}
+			j = &more;
+			rs_json_begin(j);
+			rs_json_str(j, "t", "stats");
+			rs_json_open(j, "calls", '{');
+		}
+		rs_json_u64(j, rs_ep_info[i].name, count[i]);
+	}
+	if (j != line) {
+		rs_json_close(j, '}');
+		rs_records_write(rs_state.records, RS_RECORD_EVENTS, j);
+	}
+	rs_json_close(line, '}');
+}
+
 void rs_report_stats(void)
 {
 	uint64_t count[RS_EP_COUNT];
@@ -61,6 +102,7 @@ void rs_report_stats(void)
 
 	if (!rs_state.records)
 		return;
+	rs_bypass_look(__atomic_load_n(&last_step, __ATOMIC_RELAXED));
 	rs_tls_counts(count);
 	rs_engine_stats(rs_state.engine, &stats);
 	rs_json_begin(&j);
@@ -68,18 +110,11 @@ void rs_report_stats(void)
 	rs_json_u64(&j, "launches", launches(count));
 	put_engine(&j, &stats);
 	rs_json_u64(&j, "lost", rs_records_lost(rs_state.records) + rs_coverage.lost_threads);
-	rs_json_u64(&j, "unknown_names", rs_coverage.unknown_names);
-	rs_json_u64(&j, "unknown_kernels", rs_coverage.unknown_kernel);
-	rs_json_u64(&j, "by_name", rs_coverage.by_name);
-	rs_json_u64(&j, "export_tables", rs_coverage.export_tables);
+	rs_coverage_report(&j);
 	rs_json_u64(&j, "draws_unfollowed", rs_curand_unfollowed);
 	rs_json_u64(&j, "draws_host", rs_curand_host);
-	rs_json_open(&j, "calls", '{');
-	for (unsigned i = 0; i < RS_EP_COUNT; i++)
-		if (count[i])
-			rs_json_u64(&j, rs_ep_info[i].name, count[i]);
-	rs_curand_report(&j);
-	rs_json_close(&j, '}');
+	rs_coverage_names(&j);
+	put_calls(&j, count);
 	rs_records_write(rs_state.records, RS_RECORD_EVENTS, &j);
 }
 
@@ -87,6 +122,7 @@ void rs_report_step(const char *text)
 {
 	if (!text || strncmp(text, "step:", 5))
 		return;
+	__atomic_store_n(&last_step, strtoull(text + 5, NULL, 10), __ATOMIC_RELAXED);
 	rs_report_stats();
 	rs_report_lost();
 }

@@ -88,10 +88,14 @@ int rs_real_open(void);
 void *rs_real_wrapper(const void *addr);
 /* The wrapper by the arguments of cuGetProcAddress, or NULL: for an address that is not known. */
 void *rs_real_wrapper_by_name(const char *name, int version, uint64_t flags);
-/* Is it an intercepted driver function's name? */
-int rs_real_knows(const char *name);
-/* Is a function of that name (any ABI of it) in one of the two lists, or graphics interoperation? */
-int rs_real_classified(const char *name);
+/* The wrapper of the intercepted function of exactly that name, or NULL. */
+void *rs_real_knows(const char *name);
+/* Is it the address of a driver function that is meant to be handed out untouched? */
+int rs_real_untouched(const void *addr);
+/* Is a function of exactly that name in one of the two lists, or graphics interoperation? */
+int rs_real_listed(const char *name);
+/* The same for what cuGetProcAddress is asked for: is any ABI up to that version, or a passive one, listed? */
+int rs_real_listed_base(const char *name, int version);
 
 /* --- doors.c -------------------------------------------------------------------------------- */
 
@@ -100,17 +104,31 @@ void *rs_doors_dlsym(void *handle, const char *name);
 /* A handle of the library that addr lies in, or NULL. Never given back: pointers into it are kept. */
 void *rs_doors_library_of(void *addr);
 
+/* --- coverage.c ----------------------------------------------------------------------------- */
+
 /* Counted for the coverage figures. */
 struct rs_coverage {
-	uint64_t unknown_names;	 /* cu* functions handed out that no list of ours knows */
-	uint64_t by_name;	 /* wrappers chosen by name: the address was not an exported one */
+	uint64_t unknown_names; /* cu* functions handed out that no list of ours knows */
+	uint64_t
+		foreign_names; /* intercepted names found in a library that is not the driver in use */
+	uint64_t by_name;      /* wrappers chosen by name: the address was not an exported one */
 	uint64_t export_tables;	 /* private tables handed out */
 	uint64_t unknown_kernel; /* launches of a handle that no hook had seen */
 	uint64_t opaque_graphs;	 /* launches of graphs that could not be described */
 	uint64_t lost_threads;	 /* threads without memory for their state */
+	uint64_t bypass;	 /* objects that can call the driver past the hooks (bypass.c) */
+	uint64_t bypass_idle;	 /* objects past the hooks with no sign that they use the driver */
 };
 extern struct rs_coverage rs_coverage;
 #define rs_count(field) __atomic_fetch_add(&rs_coverage.field, 1, __ATOMIC_RELAXED)
+
+/* Each counts, and keeps the first few names. */
+void rs_coverage_unknown(const char *name);
+void rs_coverage_foreign(const char *name);
+void rs_coverage_table(const CUuuid *id);
+/* The counters, and the names, into the object that is open. */
+void rs_coverage_report(struct rs_json *j);
+void rs_coverage_names(struct rs_json *j);
 
 /* --- state ---------------------------------------------------------------------------------- */
 

@@ -33,7 +33,14 @@ KEYS = ("symbol", "group", "action", "since", "flavour", "what")
 p = ctl("--json")
 o = json.loads(p.stdout)
 same((p.returncode, p.stderr, o["v"]), (0, "", 1), "--json is JSON")
-same([tuple(e[k] for k in KEYS) for e in o["entrypoints"]], want, "with every row of both lists")
+
+
+def equal(got, wanted, name):
+	"""As same, for long lists: what differs."""
+	ok(got == wanted, name, f"{len(got)} and {len(wanted)}\n" + "\n".join(f"got  {g}\nwant {w}" for g, w in zip(got, wanted) if g != w))
+
+
+equal([tuple(e[k] for k in KEYS) for e in o["entrypoints"]], want, "with every row of both lists")
 same(o["counts"], dict(collections.Counter(e[2] for e in want)), "and their numbers")
 same(o["groups"], {**titles, "H": "not intercepted"}, "all groups have their titles")
 same({e[1] for e in want}, set(o["groups"]), "and each has functions")
@@ -48,7 +55,7 @@ def words(e):
 	return [e[0], e[1], e[2], f"{e[3] // 1000}.{e[3] % 1000 // 10}" if e[3] else "-", e[4], e[5]]
 
 
-same([line.split(None, 5) for line in lines[1:-1]], [words(e) for e in want], "and one line for each function")
+equal([line.split(None, 5) for line in lines[1:-1]], [words(e) for e in want], "and one line for each function")
 
 for group in o["groups"]:
 	mine = [e for e in want if e[1] == group]

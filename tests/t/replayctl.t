@@ -63,7 +63,7 @@ def finding(code, step, segment, sev="error", state=None, writer=None, **kw):
 
 def stats(steps, **kw):
     return {"v": 1, "t": "stats", "ts": 9, "steps": steps, "calls": {"cuLaunchKernel": 1204331, "cuMemcpyHtoD_v2": 12},
-            "launches": 1204331, "opaque_launches": 5, "unknown_names": 1, "export_tables": 0, "lost": 0, **kw}
+            "launches": 1204331, "opaque_launches": 5, "unknown_names": 0, "export_tables": 0, "lost": 0, **kw}
 
 
 END = {"v": 1, "t": "end", "ts": 10, "status": "exit"}
