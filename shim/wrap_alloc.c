@@ -3,23 +3,17 @@
  * Allocation and release (entry_points.def, groups B1 to B3).
  *
  * An allocation is told after the driver made it, a release before the driver frees: in between, the
- * address cannot be given to somebody else unseen. Out-parameters are read after success only; frees of
- * unknown pointers go to the driver unchanged. An allocation that fails for lack of memory is tried
- * once more if the engine could give memory back.
+ * address cannot be given to somebody else unseen. A release that the driver refuses is taken back.
+ * Out-parameters are read after success only; frees of unknown pointers go to the driver unchanged. An
+ * allocation that fails for lack of memory is tried once more if the engine could give memory back.
  * Callers: the program, any thread. No locks here.
  */
-#include "shim/guard.h"
-#include "shim/queue.h"
+#include "shim/alloc.h"
 
 static const struct rs_queue no_queue;
 
-static struct rs_queue default_queue(struct rs_tls *t)
-{
-	return (struct rs_queue){.ctx = rs_ctx_current(t), .stream = 0};
-}
-
-static void told(struct rs_tls *t, struct rs_queue q, uint64_t addr, uint64_t bytes,
-		 enum rs_alloc_kind kind)
+void rs_alloc_told(struct rs_tls *t, struct rs_queue q, uint64_t addr, uint64_t bytes,
+		   enum rs_alloc_kind kind)
 {
 	if (addr && bytes)
 		RS_ENGINE(rs_engine_alloc(rs_state.engine, t->thread, q, addr, bytes, kind));
@@ -45,23 +39,23 @@ static int can_retry(CUresult r)
 		if (can_retry(r))                                                                  \
 			r = rs_real.sym args;                                                      \
 		if (r == CUDA_SUCCESS && (out))                                                    \
-			told(t, q, (uint64_t) * (out), bytes, kind);                               \
+			rs_alloc_told(t, q, (uint64_t) * (out), bytes, kind);                      \
 		RS_LEAVE(t, r);                                                                    \
 	}
 
-ALLOC(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize), (dptr, bytesize), default_queue(t),
+ALLOC(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize), (dptr, bytesize), rs_alloc_queue(t),
       dptr, bytesize, RS_ALLOC_DEVICE)
 ALLOC(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int flags),
-      (dptr, bytesize, flags), default_queue(t), dptr, bytesize, RS_ALLOC_MANAGED)
+      (dptr, bytesize, flags), rs_alloc_queue(t), dptr, bytesize, RS_ALLOC_MANAGED)
 ALLOC(cuMemAllocPitch_v2,
       (CUdeviceptr * dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
        unsigned int ElementSizeBytes),
-      (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), default_queue(t), dptr,
+      (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), rs_alloc_queue(t), dptr,
       pPitch ? *pPitch *Height : 0, RS_ALLOC_DEVICE)
-ALLOC(cuMemAllocHost_v2, (void **pp, size_t bytesize), (pp, bytesize), default_queue(t), pp,
+ALLOC(cuMemAllocHost_v2, (void **pp, size_t bytesize), (pp, bytesize), rs_alloc_queue(t), pp,
       bytesize, RS_ALLOC_HOST)
 ALLOC(cuMemHostAlloc, (void **pp, size_t bytesize, unsigned int Flags), (pp, bytesize, Flags),
-      default_queue(t), pp, bytesize, RS_ALLOC_HOST)
+      rs_alloc_queue(t), pp, bytesize, RS_ALLOC_HOST)
 
 #define ALLOC_ASYNC(sym, flavour)                                                                  \
 	ALLOC(sym, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream),                        \
@@ -77,26 +71,31 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz, RS_PTSZ)
 ALLOC_POOL(cuMemAllocFromPoolAsync, RS_PLAIN)
 ALLOC_POOL(cuMemAllocFromPoolAsync_ptsz, RS_PTSZ)
 
-#define FREE(sym, params, args, q, addr)                                                           \
+/* --- release ------------------------------------------------------------------------------------ */
+
+/* waits: the driver has waited for the context's work before it freed. */
+#define FREE(sym, params, args, q, addr, waits)                                                    \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
+		struct rs_alloc *a;                                                                \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, args);                                                            \
-		if (addr)                                                                          \
-			RS_ENGINE(                                                                 \
-				rs_engine_free(rs_state.engine, t->thread, q, (uint64_t)(addr)));  \
+		a = rs_alloc_leaves(t, q, (uint64_t)(addr));                                       \
 		r = rs_real.sym args;                                                              \
+		rs_alloc_left(a, r);                                                               \
+		if (waits && r == CUDA_SUCCESS && a)                                               \
+			RS_ENGINE(rs_engine_synced_ctx(rs_state.engine, rs_ctx_current(t)));       \
 		RS_LEAVE(t, r);                                                                    \
 	}
 
-FREE(cuMemFree_v2, (CUdeviceptr dptr), (dptr), default_queue(t), dptr)
-FREE(cuMemFreeHost, (void *p), (p), default_queue(t), p)
-FREE(cuMemHostUnregister, (void *p), (p), default_queue(t), p)
+FREE(cuMemFree_v2, (CUdeviceptr dptr), (dptr), rs_alloc_queue(t), dptr, 1)
+FREE(cuMemFreeHost, (void *p), (p), rs_alloc_queue(t), p, 1)
+FREE(cuMemHostUnregister, (void *p), (p), rs_alloc_queue(t), p, 1)
 
 /* A captured free happens when the graph runs. */
 #define FREE_ASYNC(sym, flavour)                                                                   \
 	FREE(sym, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream),                           \
-	     rs_queue_of(t, hStream, flavour), rs_queue_capturing(hStream, flavour) ? 0 : dptr)
+	     rs_queue_of(t, hStream, flavour), rs_queue_capturing(hStream, flavour) ? 0 : dptr, 0)
 FREE_ASYNC(cuMemFreeAsync, RS_PLAIN)
 FREE_ASYNC(cuMemFreeAsync_ptsz, RS_PTSZ)
 
@@ -107,7 +106,7 @@ static void registered(struct rs_tls *t, void *p, size_t bytes)
 
 	if (rs_real.cuMemHostGetDevicePointer_v2(&alias, p, 0) != CUDA_SUCCESS || !alias)
 		alias = (uintptr_t)p;
-	told(t, no_queue, alias, bytes, RS_ALLOC_HOST);
+	rs_alloc_told(t, no_queue, alias, bytes, RS_ALLOC_HOST);
 }
 
 #define REGISTER(sym)                                                                              \

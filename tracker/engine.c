@@ -181,11 +181,12 @@ static void remove_alloc(struct rs_engine *e, struct rs_alloc *a)
 	rs_alloc_drop(e, a);
 }
 
-void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr)
+struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+				      uint64_t addr)
 {
+	struct rs_alloc *a = NULL;
 	struct rs_oplist list;
 	uint64_t base, bytes;
-	struct rs_alloc *a;
 	void *v;
 
 	rs_oplist_init(&list);
@@ -199,10 +200,34 @@ void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 
 			rs_oplist_order(&list, RS_QBIT(a->fence - 1), id);
 		}
-		remove_alloc(e, a);
+		rs_addrmap_remove(e->map, a->base);
+		__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+		a->dead = 1; /* no work on it is planned any more */
 	}
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
+	return a;
+}
+
+void rs_engine_free_end(struct rs_engine *e, struct rs_alloc *a, int ok)
+{
+	if (!a)
+		return;
+	pthread_mutex_lock(&e->lock);
+	if (!ok) {
+		a->dead = 0;
+		ok = rs_addrmap_insert(e->map, a->base, a->size, a) != 0;
+		__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+		e->stats.internal_errors += (uint64_t)ok;
+	}
+	if (ok)
+		rs_alloc_drop(e, a);
+	pthread_mutex_unlock(&e->lock);
+}
+
+void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr)
+{
+	rs_engine_free_end(e, rs_engine_free_begin(e, t, q, addr), 1);
 }
 
 void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)

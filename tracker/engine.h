@@ -19,6 +19,7 @@
 
 #include "tracker/devops.h"
 
+struct rs_alloc;
 struct rs_engine;
 struct rs_records;
 
@@ -71,6 +72,13 @@ enum rs_alloc_kind {
 void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr,
 		     uint64_t bytes, enum rs_alloc_kind kind);
 void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr);
+/*
+ * The same for a driver that may refuse: what `begin` returns, before the real free, goes into `end` after it
+ * (NULL: nothing of the engine's). In between nobody finds the memory; if the free was refused, it is what it was.
+ */
+struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+				      uint64_t addr);
+void rs_engine_free_end(struct rs_engine *e, struct rs_alloc *a, int ok);
 /* Before a context goes: everything in it is dropped. */
 void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx);
 /* Before a stream goes. */
