@@ -271,6 +271,16 @@ uint64_t rs_alloc_addr(const struct rs_alloc *a, uint64_t off, uint64_t len)
 	return 0;
 }
 
+/* What of it others reach through a multicast object. */
+static void share_bound(struct rs_alloc *multicast)
+{
+	uint32_t i;
+
+	multicast->shared = 1;
+	for (i = 0; i < multicast->binds.n; i++)
+		multicast->binds.v[i].alloc->shared = 1;
+}
+
 void rs_engine_share(struct rs_engine *e, uint64_t addr)
 {
 	uint64_t base, bytes;
@@ -281,7 +291,7 @@ void rs_engine_share(struct rs_engine *e, uint64_t addr)
 	v = rs_addrmap_find(e->map, addr, &base, &bytes);
 	m = rs_mapping_of(v);
 	if (v)
-		(m ? m->alloc : (struct rs_alloc *)v)->shared = 1;
+		share_bound(m ? m->alloc : v);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -292,7 +302,7 @@ void rs_engine_share_handle(struct rs_engine *e, uint64_t handle)
 	pthread_mutex_lock(&e->lock);
 	h = find_handle(e, handle);
 	if (h)
-		h->backing->shared = 1;
+		share_bound(h->backing);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -341,6 +351,7 @@ int rs_engine_multicast_bind(struct rs_engine *e, uint64_t multicast, uint64_t a
 		if (b) {
 			*b = (struct rs_bind){.at = at, .len = bytes, .off = offset, .alloc = a};
 			a->handles++;
+			a->shared |= rs_alloc_is_volatile(h->backing);
 		}
 	}
 	if (err == -ENOMEM)
