@@ -7,6 +7,7 @@
  * something that may change it, or any context goes (ctx_gen).
  * Locks: none.
  */
+#include "shim/arrays.h"
 #include "shim/queue.h"
 #include "shim/guard.h"
 #include "shim/kernels.h"
@@ -38,6 +39,7 @@ static void forget(struct rs_tls *t, CUcontext ctx)
 	RS_ENGINE(rs_engine_ctx_destroy(rs_state.engine, c));
 	RS_ENGINE(rs_kernels_ctx_destroy(c));
 	rs_devops_ctx_destroy(c);
+	rs_arrays_ctx_destroy(c);
 	__atomic_compare_exchange_n(&rs_state.ctx_sole, &c, 0, 0, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
 	c = (uintptr_t)ctx;

@@ -5,11 +5,14 @@
  * Every operation runs in its queue's context, pushed for its duration where another one is current, and in
  * relaxed capture mode where some stream is being captured. A queue of another thread's own stream is
  * served on the legacy stream, which is ordered with it.
- * Per context, made at first use: the module of the digest kernel and spare events; they go with the
- * context. An event outlives its context as "passed".
+ * Per context, made at first use: the module of the digest kernel, spare events and the pool; they go with
+ * the context. An event outlives its context as "passed".
+ * An array's made-up range (arrays.h) is copied and digested as a whole: it is laid out row after row in a
+ * block, its digest is that of such a copy, made in memory of a pool of the shim's own.
  * Callers: the engine, any thread, from inside wrappers and markers only (depth is set), or at exit.
  * Locks: one leaf mutex around the list of contexts and the spare events, not held over driver calls.
  */
+#include "shim/arrays.h"
 #include "shim/guard.h"
 #include "shim/kernels.h"
 #include "shim/log.h"
@@ -42,6 +45,7 @@ struct context {
 	uint64_t ctx; /* 0: gone */
 	CUmodule module;
 	CUfunction digest;
+	CUmemoryPool pool;
 	struct event *spare;
 	struct context *next;
 };
@@ -172,6 +176,7 @@ static CUresult load_digest(struct context *c, CUfunction *ret)
 
 void rs_devops_ctx_destroy(uint64_t ctx)
 {
+	CUmemoryPool pool = NULL;
 	struct context *c;
 	struct event *e;
 
@@ -179,8 +184,10 @@ void rs_devops_ctx_destroy(uint64_t ctx)
 	for (c = contexts; c && c->ctx != ctx; c = c->next)
 		;
 	if (c) {
+		pool = c->pool;
 		__atomic_store_n(&c->ctx, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&c->digest, NULL, __ATOMIC_RELAXED);
+		__atomic_store_n(&c->pool, NULL, __ATOMIC_RELAXED);
 		while ((e = c->spare)) {
 			c->spare = e->next;
 			free(e);
@@ -189,6 +196,8 @@ void rs_devops_ctx_destroy(uint64_t ctx)
 	if (last_ctx == ctx)
 		last_ctx = 0;
 	pthread_mutex_unlock(&lock);
+	if (pool)
+		rs_real.cuMemPoolDestroy(pool); /* it is the device's, not the context's */
 }
 
 /* --- memory ------------------------------------------------------------------------------------- */
@@ -217,42 +226,139 @@ static void op_free(void *opaque, struct rs_queue q, uint64_t addr)
 		leave(&f, rs_real.cuMemFree_v2(addr));
 }
 
+/* One side of a copy, a whole array or a block of its size. 0, or -EINVAL for a part of an array. */
+static int array_of(uint64_t addr, uint64_t bytes, struct rs_array *ret)
+{
+	return rs_arrays_at(addr, ret) && ret->bytes == bytes ? 0 : -EINVAL;
+}
+
+static int copy_array(uint64_t dst, uint64_t src, uint64_t bytes, CUstream stream)
+{
+	struct rs_array to, from;
+	const struct rs_array *a = &from;
+	CUDA_MEMCPY3D p = {.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			   .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			   .dstDevice = dst,
+			   .srcDevice = src};
+
+	if (rs_arrays_range(src)) {
+		if (array_of(src, bytes, &from))
+			return -EINVAL;
+		p.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+		p.srcDevice = 0;
+		p.srcArray = from.handle;
+	}
+	if (rs_arrays_range(dst)) {
+		if (array_of(dst, bytes, &to))
+			return -EINVAL;
+		p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+		p.dstDevice = 0;
+		p.dstArray = to.handle;
+		a = &to;
+	}
+	p.WidthInBytes = p.srcPitch = p.dstPitch = a->row;
+	p.Height = p.srcHeight = p.dstHeight = a->rows;
+	p.Depth = a->layers;
+	return error_of(rs_real.cuMemcpy3DAsync_v2(&p, stream));
+}
+
 static int op_copy(void *opaque, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
 {
 	struct frame f;
-	int r = enter(&f, q.ctx);
+	int r = enter(&f, q.ctx), err;
 
 	(void)opaque;
 	if (r)
 		return r;
+	if (rs_unlikely(rs_arrays_range(dst) || rs_arrays_range(src))) {
+		err = copy_array(dst, src, bytes, stream_of(q));
+		leave(&f, CUDA_SUCCESS);
+		return err;
+	}
 	return leave(&f, rs_real.cuMemcpyDtoDAsync_v2(dst, src, bytes, stream_of(q)));
 }
 
-static int op_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out)
+/* In the context. Two threads may both make one; the second is dropped. */
+static CUresult pool_of(struct context *c, CUmemoryPool *ret)
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemoryPool pool;
+	CUdevice device;
+	CUresult r;
+
+	*ret = __atomic_load_n(&c->pool, __ATOMIC_ACQUIRE);
+	if (*ret)
+		return CUDA_SUCCESS;
+	r = rs_real.cuCtxGetDevice(&device);
+	props.location.id = device;
+	if (r == CUDA_SUCCESS)
+		r = rs_real.cuMemPoolCreate(&pool, &props);
+	if (r != CUDA_SUCCESS)
+		return r;
+	pthread_mutex_lock(&lock);
+	if (!c->pool) {
+		__atomic_store_n(&c->pool, pool, __ATOMIC_RELEASE);
+		pool = NULL;
+	}
+	*ret = c->pool;
+	pthread_mutex_unlock(&lock);
+	if (pool)
+		rs_real.cuMemPoolDestroy(pool);
+	return CUDA_SUCCESS;
+}
+
+/* In the context: the digests of linear memory. */
+static CUresult digest_block(struct context *c, CUdeviceptr addr, uint64_t bytes, uint64_t *out,
+			     CUstream stream)
 {
 	uint64_t blocks = (rs_digest_count(bytes) + DIGEST_CHUNKS - 1) / DIGEST_CHUNKS;
 	uint64_t target = (uintptr_t)out;
 	void *params[] = {&addr, &bytes, &target};
-	struct context *c = context_of(q.ctx);
 	CUfunction digest = NULL;
+	CUresult r = load_digest(c, &digest);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	return rs_real.cuLaunchKernel(digest,
+				      (unsigned)(blocks < DIGEST_GRID ? blocks : DIGEST_GRID), 1, 1,
+				      DIGEST_THREADS, 1, 1, 0, stream, params, NULL);
+}
+
+static CUresult digest_array(struct context *c, uint64_t addr, uint64_t bytes, uint64_t *out,
+			     CUstream stream)
+{
+	CUdeviceptr block = 0;
+	CUmemoryPool pool;
+	CUresult r = pool_of(c, &pool);
+
+	if (r == CUDA_SUCCESS)
+		r = rs_real.cuMemAllocFromPoolAsync(&block, bytes, pool, stream);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = copy_array(block, addr, bytes, stream) ? CUDA_ERROR_INVALID_VALUE
+						   : digest_block(c, block, bytes, out, stream);
+	rs_real.cuMemFreeAsync(block, stream);
+	return r;
+}
+
+static int op_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out)
+{
+	struct context *c = context_of(q.ctx);
 	struct frame f;
-	CUresult result;
 	int r;
 
 	(void)opaque;
 	if (!c)
 		return -ENOMEM;
-	if (!blocks)
+	if (!bytes)
 		return 0;
 	r = enter(&f, q.ctx);
 	if (r)
 		return r;
-	result = load_digest(c, &digest);
-	if (result == CUDA_SUCCESS)
-		result = rs_real.cuLaunchKernel(
-			digest, (unsigned)(blocks < DIGEST_GRID ? blocks : DIGEST_GRID), 1, 1,
-			DIGEST_THREADS, 1, 1, 0, stream_of(q), params, NULL);
-	return leave(&f, result);
+	if (rs_unlikely(rs_arrays_range(addr)))
+		return leave(&f, digest_array(c, addr, bytes, out, stream_of(q)));
+	return leave(&f, digest_block(c, addr, bytes, out, stream_of(q)));
 }
 
 /* Unified addressing: the device uses the host's address. */

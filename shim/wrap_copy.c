@@ -3,9 +3,11 @@
  * Copies (entry_points.def, groups C1 to C4): exact ranges of both sides.
  *
  * Strided copies give the bounding range, dense only where rows touch. In unified calls the driver says
- * which side is the host's. Arrays have no address: a copy that touches one is `untracked`.
+ * which side is the host's. An array is always touched as a whole, dense if the copy covers all of it.
+ * The synchronous forms that have a host side return after their end; on the device alone they do not.
  * Callers: the program, any thread. No locks here.
  */
+#include "shim/arrays.h"
 #include "shim/describe.h"
 
 #include <stdlib.h>
@@ -28,10 +30,14 @@ static int dir_of(enum side side)
 	return side == DST ? RS_WRITE : RS_READ;
 }
 
-/* Pinned and registered host memory is tracked, ordinary host memory is not. */
+/*
+ * Pinned and registered host memory is tracked, ordinary host memory is not. A call that can wait for the
+ * copy does so where the host's memory takes part.
+ */
 static void host(struct rs_call *call, struct rs_access *a, const void *p, uint64_t bytes,
 		 int dense, enum side side)
 {
+	call->synchronous = 1;
 	if (side == DST && bytes)
 		call->host_effect = 1;
 	if (bytes && rs_call_known((uintptr_t)p))
@@ -62,7 +68,28 @@ static void identify(struct rs_call *call, uint64_t width, uint64_t height, uint
 	rs_call_ident(call, depth);
 }
 
-#define COPY(sym, flavour, stream, params, args, describe)                                         \
+/* What of an array a copy takes, when it starts at its first byte: bytes of a row, rows, layers. */
+struct part {
+	uint64_t width, height, depth;
+};
+static const struct part no_part;
+
+static void array(struct rs_call *call, struct rs_access *a, CUarray handle, struct part p,
+		  enum side side)
+{
+	struct rs_array array;
+
+	if (!rs_arrays_find(handle, &array)) {
+		call->untracked = 1;
+		return;
+	}
+	rs_call_device(call, a, array.base, array.bytes, dir_of(side),
+		       p.width >= array.row && p.height >= array.rows && p.depth >= array.layers,
+		       side);
+}
+
+/* waits: the form without a stream */
+#define COPY_(sym, flavour, stream, params, args, describe, waits)                                 \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
 		struct copy c;                                                                     \
@@ -70,9 +97,14 @@ static void identify(struct rs_call *call, uint64_t width, uint64_t height, uint
 		RS_ENTER_CALL(t, sym, flavour, stream, args);                                      \
 		begin(&c, t, RS_EP_##sym, stream, flavour);                                        \
 		describe;                                                                          \
+		c.call.synchronous &= waits;                                                       \
 		RS_CALL(t, &c.call, r, sym, args);                                                 \
 		RS_LEAVE(t, r);                                                                    \
 	}
+#define COPY(sym, flavour, stream, params, args, describe)                                         \
+	COPY_(sym, flavour, stream, params, args, describe, 0)
+#define COPY_NOW(sym, flavour, params, args, describe)                                             \
+	COPY_(sym, flavour, NULL, params, args, describe, 1)
 
 /* --- one dimension ------------------------------------------------------------------------------ */
 
@@ -80,13 +112,14 @@ static void identify(struct rs_call *call, uint64_t width, uint64_t height, uint
 #define DEVICE(p, side)	 rs_call_device(&c.call, c.access, p, ByteCount, dir_of(side), 1, side)
 #define HOST(p, side)	 host(&c.call, c.access, p, ByteCount, 1, side)
 #define UNIFIED(p, side) unified(&c.call, c.access, p, ByteCount, 1, side)
-#define ARRAY		 (c.call.untracked = 1)
+#define ARRAY(h, offset, side)                                                                     \
+	array(&c.call, c.access, h, (offset) == 0 ? (struct part){ByteCount, 1, 1} : no_part, side)
 
 #define P_DD (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 #define A_DD (dstDevice, srcDevice, ByteCount)
 #define D_DD N, DEVICE(dstDevice, DST), DEVICE(srcDevice, SRC)
-COPY(cuMemcpyDtoD_v2, RS_PLAIN, NULL, P_DD, A_DD, (D_DD))
-COPY(cuMemcpyDtoD_v2_ptds, RS_PTDS, NULL, P_DD, A_DD, (D_DD))
+COPY_NOW(cuMemcpyDtoD_v2, RS_PLAIN, P_DD, A_DD, (D_DD))
+COPY_NOW(cuMemcpyDtoD_v2_ptds, RS_PTDS, P_DD, A_DD, (D_DD))
 #define P_DDA (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 #define A_DDA (dstDevice, srcDevice, ByteCount, hStream)
 COPY(cuMemcpyDtoDAsync_v2, RS_PLAIN, hStream, P_DDA, A_DDA, (D_DD))
@@ -95,8 +128,8 @@ COPY(cuMemcpyDtoDAsync_v2_ptsz, RS_PTSZ, hStream, P_DDA, A_DDA, (D_DD))
 #define P_HD (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 #define A_HD (dstDevice, srcHost, ByteCount)
 #define D_HD N, DEVICE(dstDevice, DST), HOST(srcHost, SRC)
-COPY(cuMemcpyHtoD_v2, RS_PLAIN, NULL, P_HD, A_HD, (D_HD))
-COPY(cuMemcpyHtoD_v2_ptds, RS_PTDS, NULL, P_HD, A_HD, (D_HD))
+COPY_NOW(cuMemcpyHtoD_v2, RS_PLAIN, P_HD, A_HD, (D_HD))
+COPY_NOW(cuMemcpyHtoD_v2_ptds, RS_PTDS, P_HD, A_HD, (D_HD))
 #define P_HDA (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 #define A_HDA (dstDevice, srcHost, ByteCount, hStream)
 COPY(cuMemcpyHtoDAsync_v2, RS_PLAIN, hStream, P_HDA, A_HDA, (D_HD))
@@ -105,8 +138,8 @@ COPY(cuMemcpyHtoDAsync_v2_ptsz, RS_PTSZ, hStream, P_HDA, A_HDA, (D_HD))
 #define P_DH (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 #define A_DH (dstHost, srcDevice, ByteCount)
 #define D_DH N, HOST(dstHost, DST), DEVICE(srcDevice, SRC)
-COPY(cuMemcpyDtoH_v2, RS_PLAIN, NULL, P_DH, A_DH, (D_DH))
-COPY(cuMemcpyDtoH_v2_ptds, RS_PTDS, NULL, P_DH, A_DH, (D_DH))
+COPY_NOW(cuMemcpyDtoH_v2, RS_PLAIN, P_DH, A_DH, (D_DH))
+COPY_NOW(cuMemcpyDtoH_v2_ptds, RS_PTDS, P_DH, A_DH, (D_DH))
 #define P_DHA (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 #define A_DHA (dstHost, srcDevice, ByteCount, hStream)
 COPY(cuMemcpyDtoHAsync_v2, RS_PLAIN, hStream, P_DHA, A_DHA, (D_DH))
@@ -115,8 +148,8 @@ COPY(cuMemcpyDtoHAsync_v2_ptsz, RS_PTSZ, hStream, P_DHA, A_DHA, (D_DH))
 #define P_U (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 #define A_U (dst, src, ByteCount)
 #define D_U N, UNIFIED(dst, DST), UNIFIED(src, SRC)
-COPY(cuMemcpy, RS_PLAIN, NULL, P_U, A_U, (D_U))
-COPY(cuMemcpy_ptds, RS_PTDS, NULL, P_U, A_U, (D_U))
+COPY_NOW(cuMemcpy, RS_PLAIN, P_U, A_U, (D_U))
+COPY_NOW(cuMemcpy_ptds, RS_PTDS, P_U, A_U, (D_U))
 #define P_UA (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 #define A_UA (dst, src, ByteCount, hStream)
 COPY(cuMemcpyAsync, RS_PLAIN, hStream, P_UA, A_UA, (D_U))
@@ -126,8 +159,8 @@ COPY(cuMemcpyAsync_ptsz, RS_PTSZ, hStream, P_UA, A_UA, (D_U))
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, \
 	 size_t ByteCount)
 #define A_P (dstDevice, dstContext, srcDevice, srcContext, ByteCount)
-COPY(cuMemcpyPeer, RS_PLAIN, NULL, P_P, A_P, (D_DD))
-COPY(cuMemcpyPeer_ptds, RS_PTDS, NULL, P_P, A_P, (D_DD))
+COPY_NOW(cuMemcpyPeer, RS_PLAIN, P_P, A_P, (D_DD))
+COPY_NOW(cuMemcpyPeer_ptds, RS_PTDS, P_P, A_P, (D_DD))
 #define P_PA                                                                                       \
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, \
 	 size_t ByteCount, CUstream hStream)
@@ -139,21 +172,21 @@ COPY(cuMemcpyPeerAsync_ptsz, RS_PTSZ, hStream, P_PA, A_PA, (D_DD))
 
 #define P_AD (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 #define A_AD (dstDevice, srcArray, srcOffset, ByteCount)
-#define D_AD N, DEVICE(dstDevice, DST), ARRAY
-COPY(cuMemcpyAtoD_v2, RS_PLAIN, NULL, P_AD, A_AD, (D_AD))
-COPY(cuMemcpyAtoD_v2_ptds, RS_PTDS, NULL, P_AD, A_AD, (D_AD))
+#define D_AD N, DEVICE(dstDevice, DST), ARRAY(srcArray, srcOffset, SRC)
+COPY_NOW(cuMemcpyAtoD_v2, RS_PLAIN, P_AD, A_AD, (D_AD))
+COPY_NOW(cuMemcpyAtoD_v2_ptds, RS_PTDS, P_AD, A_AD, (D_AD))
 
 #define P_DA (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 #define A_DA (dstArray, dstOffset, srcDevice, ByteCount)
-#define D_DA N, DEVICE(srcDevice, SRC), ARRAY
-COPY(cuMemcpyDtoA_v2, RS_PLAIN, NULL, P_DA, A_DA, (D_DA))
-COPY(cuMemcpyDtoA_v2_ptds, RS_PTDS, NULL, P_DA, A_DA, (D_DA))
+#define D_DA N, ARRAY(dstArray, dstOffset, DST), DEVICE(srcDevice, SRC)
+COPY_NOW(cuMemcpyDtoA_v2, RS_PLAIN, P_DA, A_DA, (D_DA))
+COPY_NOW(cuMemcpyDtoA_v2_ptds, RS_PTDS, P_DA, A_DA, (D_DA))
 
 #define P_AH (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 #define A_AH (dstHost, srcArray, srcOffset, ByteCount)
-#define D_AH N, HOST(dstHost, DST), ARRAY
-COPY(cuMemcpyAtoH_v2, RS_PLAIN, NULL, P_AH, A_AH, (D_AH))
-COPY(cuMemcpyAtoH_v2_ptds, RS_PTDS, NULL, P_AH, A_AH, (D_AH))
+#define D_AH N, HOST(dstHost, DST), ARRAY(srcArray, srcOffset, SRC)
+COPY_NOW(cuMemcpyAtoH_v2, RS_PLAIN, P_AH, A_AH, (D_AH))
+COPY_NOW(cuMemcpyAtoH_v2_ptds, RS_PTDS, P_AH, A_AH, (D_AH))
 #define P_AHA                                                                                      \
 	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 #define A_AHA (dstHost, srcArray, srcOffset, ByteCount, hStream)
@@ -162,9 +195,9 @@ COPY(cuMemcpyAtoHAsync_v2_ptsz, RS_PTSZ, hStream, P_AHA, A_AHA, (D_AH))
 
 #define P_HA (CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 #define A_HA (dstArray, dstOffset, srcHost, ByteCount)
-#define D_HA N, HOST(srcHost, SRC), ARRAY
-COPY(cuMemcpyHtoA_v2, RS_PLAIN, NULL, P_HA, A_HA, (D_HA))
-COPY(cuMemcpyHtoA_v2_ptds, RS_PTDS, NULL, P_HA, A_HA, (D_HA))
+#define D_HA N, ARRAY(dstArray, dstOffset, DST), HOST(srcHost, SRC)
+COPY_NOW(cuMemcpyHtoA_v2, RS_PLAIN, P_HA, A_HA, (D_HA))
+COPY_NOW(cuMemcpyHtoA_v2_ptds, RS_PTDS, P_HA, A_HA, (D_HA))
 #define P_HAA                                                                                      \
 	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,                \
 	 CUstream hStream)
@@ -175,8 +208,9 @@ COPY(cuMemcpyHtoAAsync_v2_ptsz, RS_PTSZ, hStream, P_HAA, A_HAA, (D_HA))
 #define P_AA                                                                                       \
 	(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 #define A_AA (dstArray, dstOffset, srcArray, srcOffset, ByteCount)
-COPY(cuMemcpyAtoA_v2, RS_PLAIN, NULL, P_AA, A_AA, (N, ARRAY))
-COPY(cuMemcpyAtoA_v2_ptds, RS_PTDS, NULL, P_AA, A_AA, (N, ARRAY))
+#define D_AA N, ARRAY(dstArray, dstOffset, DST), ARRAY(srcArray, srcOffset, SRC)
+COPY_NOW(cuMemcpyAtoA_v2, RS_PLAIN, P_AA, A_AA, (D_AA))
+COPY_NOW(cuMemcpyAtoA_v2_ptds, RS_PTDS, P_AA, A_AA, (D_AA))
 
 /* --- two and three dimensions ------------------------------------------------------------------- */
 
@@ -185,6 +219,7 @@ struct strided {
 	CUmemorytype type;
 	const void *host;
 	uint64_t device;
+	CUarray array;
 	uint64_t pitch, rows; /* bytes a row, rows a layer */
 	uint64_t x, y, z;
 };
@@ -209,7 +244,8 @@ static void strided(struct rs_call *call, struct rs_access *a, const struct stri
 		unified(call, a, s->device + first, bytes, dense, side);
 		break;
 	case CU_MEMORYTYPE_ARRAY:
-		call->untracked = 1;
+		array(call, a, s->array,
+		      s->x || s->y || s->z ? no_part : (struct part){width, height, depth}, side);
 		break;
 	}
 }
@@ -221,10 +257,12 @@ static void describe_2d(struct copy *c, const CUDA_MEMCPY2D *p)
 
 	if (!p)
 		return;
-	dst = (struct strided){p->dstMemoryType, p->dstHost,	 p->dstDevice, p->dstPitch,
-			       p->Height,	 p->dstXInBytes, p->dstY,      0};
-	src = (struct strided){p->srcMemoryType, p->srcHost,	 p->srcDevice, p->srcPitch,
-			       p->Height,	 p->srcXInBytes, p->srcY,      0};
+	dst = (struct strided){p->dstMemoryType, p->dstHost,  p->dstDevice,
+			       p->dstArray,	 p->dstPitch, p->Height,
+			       p->dstXInBytes,	 p->dstY,     0};
+	src = (struct strided){p->srcMemoryType, p->srcHost,  p->srcDevice,
+			       p->srcArray,	 p->srcPitch, p->Height,
+			       p->srcXInBytes,	 p->srcY,     0};
 	identify(&c->call, p->WidthInBytes, p->Height, 1);
 	strided(&c->call, c->access, &dst, p->WidthInBytes, p->Height, 1, DST);
 	strided(&c->call, c->access, &src, p->WidthInBytes, p->Height, 1, SRC);
@@ -232,60 +270,58 @@ static void describe_2d(struct copy *c, const CUDA_MEMCPY2D *p)
 
 #define P_2D  (const CUDA_MEMCPY2D *pCopy)
 #define P_2DA (const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-COPY(cuMemcpy2D_v2, RS_PLAIN, NULL, P_2D, (pCopy), describe_2d(&c, pCopy))
-COPY(cuMemcpy2D_v2_ptds, RS_PTDS, NULL, P_2D, (pCopy), describe_2d(&c, pCopy))
-COPY(cuMemcpy2DUnaligned_v2, RS_PLAIN, NULL, P_2D, (pCopy), describe_2d(&c, pCopy))
-COPY(cuMemcpy2DUnaligned_v2_ptds, RS_PTDS, NULL, P_2D, (pCopy), describe_2d(&c, pCopy))
+COPY_NOW(cuMemcpy2D_v2, RS_PLAIN, P_2D, (pCopy), describe_2d(&c, pCopy))
+COPY_NOW(cuMemcpy2D_v2_ptds, RS_PTDS, P_2D, (pCopy), describe_2d(&c, pCopy))
+COPY_NOW(cuMemcpy2DUnaligned_v2, RS_PLAIN, P_2D, (pCopy), describe_2d(&c, pCopy))
+COPY_NOW(cuMemcpy2DUnaligned_v2_ptds, RS_PTDS, P_2D, (pCopy), describe_2d(&c, pCopy))
 COPY(cuMemcpy2DAsync_v2, RS_PLAIN, hStream, P_2DA, (pCopy, hStream), describe_2d(&c, pCopy))
 COPY(cuMemcpy2DAsync_v2_ptsz, RS_PTSZ, hStream, P_2DA, (pCopy, hStream), describe_2d(&c, pCopy))
 
 /* The peer form has the same fields, and contexts. */
 #define DESCRIBE_3D(name, type)                                                                    \
-	void name(struct rs_call *c, struct rs_access *a, const type *p)                           \
+	static void name(struct rs_call *c, struct rs_access *a, const type *p)                    \
 	{                                                                                          \
 		struct strided dst, src;                                                           \
 		if (!p)                                                                            \
 			return;                                                                    \
-		dst = (struct strided){                                                            \
-			p->dstMemoryType, p->dstHost,	  p->dstDevice, p->dstPitch,               \
-			p->dstHeight,	  p->dstXInBytes, p->dstY,	p->dstZ};                  \
-		src = (struct strided){                                                            \
-			p->srcMemoryType, p->srcHost,	  p->srcDevice, p->srcPitch,               \
-			p->srcHeight,	  p->srcXInBytes, p->srcY,	p->srcZ};                  \
+		dst = (struct strided){p->dstMemoryType, p->dstHost,  p->dstDevice,                \
+				       p->dstArray,	 p->dstPitch, p->dstHeight,                \
+				       p->dstXInBytes,	 p->dstY,     p->dstZ};                    \
+		src = (struct strided){p->srcMemoryType, p->srcHost,  p->srcDevice,                \
+				       p->srcArray,	 p->srcPitch, p->srcHeight,                \
+				       p->srcXInBytes,	 p->srcY,     p->srcZ};                    \
 		identify(c, p->WidthInBytes, p->Height, p->Depth);                                 \
 		strided(c, a, &dst, p->WidthInBytes, p->Height, p->Depth, DST);                    \
 		strided(c, a, &src, p->WidthInBytes, p->Height, p->Depth, SRC);                    \
 	}
-DESCRIBE_3D(rs_copy_describe, CUDA_MEMCPY3D)
-static DESCRIBE_3D(describe_peer, CUDA_MEMCPY3D_PEER)
+DESCRIBE_3D(describe_3d, CUDA_MEMCPY3D)
+DESCRIBE_3D(describe_peer, CUDA_MEMCPY3D_PEER)
+
+/* In a graph nobody waits for it. */
+void rs_copy_describe(struct rs_call *c, struct rs_access *a, const CUDA_MEMCPY3D *p)
+{
+	describe_3d(c, a, p);
+	c->synchronous = 0;
+}
 
 #define P_3D   (const CUDA_MEMCPY3D *pCopy)
 #define P_3DA  (const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 #define P_3DP  (const CUDA_MEMCPY3D_PEER *pCopy)
 #define P_3DPA (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 #define A_3DA  (pCopy, hStream)
-	COPY(cuMemcpy3D_v2, RS_PLAIN, NULL, P_3D, (pCopy),
-	     rs_copy_describe(&c.call, c.access,
-			      pCopy)) COPY(cuMemcpy3D_v2_ptds, RS_PTDS, NULL, P_3D, (pCopy),
-					   rs_copy_describe(&c.call, c.access, pCopy))
-		COPY(cuMemcpy3DAsync_v2, RS_PLAIN, hStream, P_3DA, A_3DA,
-		     rs_copy_describe(&c.call, c.access, pCopy))
-			COPY(cuMemcpy3DAsync_v2_ptsz, RS_PTSZ, hStream, P_3DA, A_3DA,
-			     rs_copy_describe(&c.call, c.access, pCopy))
-				COPY(cuMemcpy3DPeer, RS_PLAIN, NULL, P_3DP, (pCopy),
-				     describe_peer(&c.call, c.access, pCopy))
-					COPY(cuMemcpy3DPeer_ptds, RS_PTDS, NULL, P_3DP, (pCopy),
-					     describe_peer(&c.call, c.access, pCopy))
-						COPY(cuMemcpy3DPeerAsync, RS_PLAIN, hStream, P_3DPA,
-						     A_3DA, describe_peer(&c.call, c.access, pCopy))
-							COPY(cuMemcpy3DPeerAsync_ptsz, RS_PTSZ,
-							     hStream, P_3DPA, A_3DA,
-							     describe_peer(&c.call, c.access,
-									   pCopy))
+COPY_NOW(cuMemcpy3D_v2, RS_PLAIN, P_3D, (pCopy), describe_3d(&c.call, c.access, pCopy))
+COPY_NOW(cuMemcpy3D_v2_ptds, RS_PTDS, P_3D, (pCopy), describe_3d(&c.call, c.access, pCopy))
+COPY(cuMemcpy3DAsync_v2, RS_PLAIN, hStream, P_3DA, A_3DA, describe_3d(&c.call, c.access, pCopy))
+COPY(cuMemcpy3DAsync_v2_ptsz, RS_PTSZ, hStream, P_3DA, A_3DA, describe_3d(&c.call, c.access, pCopy))
+COPY_NOW(cuMemcpy3DPeer, RS_PLAIN, P_3DP, (pCopy), describe_peer(&c.call, c.access, pCopy))
+COPY_NOW(cuMemcpy3DPeer_ptds, RS_PTDS, P_3DP, (pCopy), describe_peer(&c.call, c.access, pCopy))
+COPY(cuMemcpy3DPeerAsync, RS_PLAIN, hStream, P_3DPA, A_3DA, describe_peer(&c.call, c.access, pCopy))
+COPY(cuMemcpy3DPeerAsync_ptsz, RS_PTSZ, hStream, P_3DPA, A_3DA,
+     describe_peer(&c.call, c.access, pCopy))
 
-	/* --- batches ------------------------------------------------------------------------------------ */
+/* --- batches ------------------------------------------------------------------------------------ */
 
-	struct rs_access *rs_call_scratch(struct rs_tls *t, unsigned n)
+struct rs_access *rs_call_scratch(struct rs_tls *t, unsigned n)
 {
 	struct rs_access *a;
 
@@ -324,21 +360,44 @@ static void describe_batch(struct copy *c, struct rs_tls *t, const CUdeviceptr *
 	}
 }
 
-/* Rows and layers are counted in elements, whose size only an array knows. */
+/* Bytes of an element, which only an array knows; 0: neither side is one, then it is a byte. */
+static uint64_t element(const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+	struct rs_array a = {.element = 0};
+
+	if (op->dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY &&
+	    rs_arrays_find(op->dst.op.array.array, &a))
+		return a.element;
+	if (op->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY &&
+	    rs_arrays_find(op->src.op.array.array, &a))
+		return a.element;
+	return op->dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ||
+			       op->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY
+		       ? 0
+		       : 1;
+}
+
+/* Rows are counted in elements of `unit` bytes, 0: unknown. */
 static void operand(struct rs_call *call, struct rs_access *a, const CUmemcpy3DOperand *o,
-		    const CUextent3D *extent, int bytes_known, enum side side)
+		    const CUextent3D *extent, uint64_t unit, enum side side)
 {
 	uint64_t row = o->op.ptr.rowLength ? o->op.ptr.rowLength : extent->width;
 	uint64_t rows = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : extent->height;
-	struct strided s = {CU_MEMORYTYPE_UNIFIED, NULL, o->op.ptr.ptr, row, rows, 0, 0, 0};
+	uint64_t bytes = unit ? unit : 1;
+	struct strided s = {.type = CU_MEMORYTYPE_UNIFIED,
+			    .device = o->op.ptr.ptr,
+			    .pitch = row * bytes,
+			    .rows = rows};
 	unsigned had = call->naccess;
 
-	if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
-		call->untracked = 1;
-		return;
-	}
-	strided(call, a, &s, extent->width, extent->height, extent->depth, side);
-	if (!bytes_known && call->naccess > had) {
+	if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
+		s = (struct strided){.type = CU_MEMORYTYPE_ARRAY,
+				     .array = o->op.array.array,
+				     .x = o->op.array.offset.x,
+				     .y = o->op.array.offset.y,
+				     .z = o->op.array.offset.z};
+	strided(call, a, &s, extent->width * bytes, extent->height, extent->depth, side);
+	if (!unit && call->naccess > had) {
 		a[had].whole = 1;
 		a[had].dense = 0;
 	}
@@ -350,11 +409,10 @@ static void describe_batch_3d(struct copy *c, struct rs_tls *t, const CUDA_MEMCP
 	struct rs_access *a = batch_room(c, t, count);
 
 	for (size_t i = 0; a && op && i < count; i++) {
-		int known = op[i].dst.type != CU_MEMCPY_OPERAND_TYPE_ARRAY &&
-			    op[i].src.type != CU_MEMCPY_OPERAND_TYPE_ARRAY;
+		uint64_t unit = element(&op[i]);
 
-		operand(&c->call, a, &op[i].dst, &op[i].extent, known, DST);
-		operand(&c->call, a, &op[i].src, &op[i].extent, known, SRC);
+		operand(&c->call, a, &op[i].dst, &op[i].extent, unit, DST);
+		operand(&c->call, a, &op[i].src, &op[i].extent, unit, SRC);
 	}
 }
 
