@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Nanoseconds per call for a few calls, as `name nanoseconds` lines: the best of several loops. Built and
- * run by tests/bench/call.sh. Arguments:
+ * run by tests/bench/call.sh. With tests/shim/count_calls.c preloaded (tests/t/shim_hot.t) it counts instead:
+ * `name function times` lines, for what is called during COUNTED calls that have been warmed up. Arguments:
  *
  *	LIVE idle	 LIVE live allocations, nothing else
  *	LIVE pending	 and a forward pending whose memory the calls do not touch; no window is open
@@ -25,10 +26,16 @@ typedef unsigned long long dptr;
 #define N	     10000
 #define WINDOW_N     200 /* a forward logs its calls: few, or it is the log's growth that is measured */
 #define THREAD_CALLS 1000000
+#define WARM_UP	     100
+#define COUNTED	     1000
 #define MAX_THREADS  64
 
 static int window;
 static long step;
+
+extern int count_on __attribute__((weak));
+extern unsigned long count[] __attribute__((weak));
+extern const char *const count_name[] __attribute__((weak));
 
 static double now(void)
 {
@@ -52,21 +59,44 @@ static void loop_end(void)
 		replayshim_forward_end();
 }
 
+static void count_begin(void)
+{
+	for (int i = 0; count_name[i]; i++)
+		count[i] = 0;
+	count_on = 1;
+}
+
+static void count_end(const char *name)
+{
+	count_on = 0;
+	for (int i = 0; count_name[i]; i++)
+		if (count[i])
+			printf("%s %s %lu\n", name, count_name[i], count[i]);
+	printf("%s calls %d\n", name, COUNTED);
+}
+
 #define MEASURE(name, calls)                                                                       \
 	do {                                                                                       \
+		int n = window ? WINDOW_N : N, loops = LOOPS;                                      \
 		double best = 1e18;                                                                \
-		int n = window ? WINDOW_N : N;                                                     \
-		for (int loop = 0; loop < LOOPS; loop++) {                                         \
+		if (&count_on)                                                                     \
+			n = WARM_UP, loops = 2;                                                    \
+		for (int loop = 0; loop < loops; loop++) {                                         \
 			loop_begin();                                                              \
 			double start = now(), ns;                                                  \
+			if (&count_on && loop)                                                     \
+				n = COUNTED, count_begin();                                        \
 			for (int i = 0; i < n; i++) {                                              \
 				calls;                                                             \
 			}                                                                          \
+			if (&count_on && loop)                                                     \
+				count_end(name);                                                   \
 			ns = (now() - start) / n;                                                  \
 			loop_end();                                                                \
 			best = ns < best ? ns : best;                                              \
 		}                                                                                  \
-		printf("%s %.2f\n", name, best);                                                   \
+		if (!&count_on)                                                                    \
+			printf("%s %.2f\n", name, best);                                           \
 	} while (0)
 
 static const char ptx[] =
