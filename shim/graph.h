@@ -28,6 +28,8 @@ enum rs_node_kind {
 	RS_NODE_MEMOPS,
 	RS_NODE_ALLOC,
 	RS_NODE_FREE,
+	RS_NODE_RECORD, /* an event outside of the graph */
+	RS_NODE_WAIT,
 	RS_NODE_GRAPHS, /* a child graph, or the bodies of a conditional node */
 };
 
@@ -57,6 +59,7 @@ struct rs_node {
 		struct {
 			uint64_t addr, bytes;
 		} memory;
+		CUevent event;
 		struct rs_nodes graphs;
 	};
 };

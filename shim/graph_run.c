@@ -166,6 +166,52 @@ static void call(struct run *r, const struct rs_node *n)
 	rs_guard_before(r->t, &s->call);
 }
 
+/* --- order -------------------------------------------------------------------------------------- */
+
+static void wait_for(struct run *r, uint64_t event)
+{
+	RS_ENGINE(rs_engine_event_wait(rs_state.engine, r->t->thread, r->q, event));
+}
+
+static void record(struct run *r, uint64_t event)
+{
+	RS_ENGINE(rs_engine_event_record(rs_state.engine, r->t->thread, r->q, event));
+}
+
+/* Memory operations as events: a wait comes before what follows it in the graph. */
+static void memops_wait(struct run *r, const struct rs_node *n)
+{
+	for (unsigned i = 0; i < n->memops.n; i++)
+		if (n->memops.op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+		    n->memops.op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+			wait_for(r, n->memops.op[i].waitValue.address);
+}
+
+static void memops_record(struct run *r, const struct rs_node *n)
+{
+	for (unsigned i = 0; i < n->memops.n; i++)
+		if (n->memops.op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ||
+		    n->memops.op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
+			record(r, n->memops.op[i].writeValue.address);
+}
+
+/* What others may wait for, told when it is certain to come. */
+static void records(struct run *r, const struct rs_nodes *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct rs_node *n = &l->v[i];
+
+		if (n->disabled || n->maybe)
+			continue;
+		if (n->kind == RS_NODE_RECORD)
+			record(r, (uintptr_t)n->event);
+		else if (n->kind == RS_NODE_MEMOPS)
+			memops_record(r, n);
+		else if (n->kind == RS_NODE_GRAPHS)
+			records(r, &n->graphs);
+	}
+}
+
 /* --- memory nodes --------------------------------------------------------------------------------- */
 
 /* What the launch before has left allocated is freed by this one (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH). */
@@ -214,6 +260,11 @@ static void each(struct run *r, const struct rs_nodes *l, int idle)
 			continue;
 		switch ((enum rs_node_kind)n->kind) {
 		case RS_NODE_NOTHING:
+		case RS_NODE_RECORD:
+			break;
+		case RS_NODE_WAIT:
+			if (!idle)
+				wait_for(r, (uintptr_t)n->event);
 			break;
 		case RS_NODE_ALLOC:
 			allocate(r, n);
@@ -225,8 +276,11 @@ static void each(struct run *r, const struct rs_nodes *l, int idle)
 			each(r, &n->graphs, idle);
 			break;
 		default:
-			if (!idle)
-				call(r, n);
+			if (idle)
+				break;
+			if (n->kind == RS_NODE_MEMOPS)
+				memops_wait(r, n);
+			call(r, n);
 			break;
 		}
 	}
@@ -357,4 +411,6 @@ void rs_graph_after(struct rs_tls *t, struct rs_graph *g, struct rs_queue q, CUr
 		s->call.access = &w->access[s->first];
 		rs_guard_after(t, &s->call, result);
 	}
+	if (result == CUDA_SUCCESS)
+		records(&r, &g->nodes);
 }

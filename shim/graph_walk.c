@@ -412,9 +412,15 @@ static void describe(struct walk *w, struct rs_node *n, CUgraphNode origin)
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		conditional(w, n);
 		break;
-	case CU_GRAPH_NODE_TYPE_EMPTY:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		n->kind = got(rs_real.cuGraphEventRecordNodeGetEvent(origin, &n->event),
+			      RS_NODE_RECORD);
+		break;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		n->kind =
+			got(rs_real.cuGraphEventWaitNodeGetEvent(origin, &n->event), RS_NODE_WAIT);
+		break;
+	case CU_GRAPH_NODE_TYPE_EMPTY:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		n->kind = RS_NODE_NOTHING;

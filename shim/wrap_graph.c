@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Graphs (entry_points.def, groups E2 and E3): what becomes of an executable graph, and its launch.
+ * Graphs (entry_points.def, groups E2 to E4): what becomes of an executable graph, and its launch.
  *
  * A description changes after the driver has accepted the change. A launch of a graph that cannot be
  * described, and one into a stream that is being captured, is one call that may do anything.
@@ -121,6 +121,12 @@ static void set_fill(struct rs_node *n, const CUDA_MEMSET_NODE_PARAMS *p)
 	n->fill = *p;
 }
 
+static void set_event(struct rs_node *n, enum rs_node_kind kind, CUevent event)
+{
+	rs_node_clear(n, kind);
+	n->event = event;
+}
+
 static void set_child(struct rs_tls *t, struct rs_graph *g, struct rs_node *n, CUgraph child)
 {
 	struct rs_nodes nodes = rs_graph_walk(t, child, &g->flags);
@@ -129,7 +135,7 @@ static void set_child(struct rs_tls *t, struct rs_graph *g, struct rs_node *n, C
 	n->graphs = nodes;
 }
 
-/* Parameters of any kind: those of its own call. Events, semaphores and host functions write nothing. */
+/* Parameters of any kind: those of its own call. Semaphores and host functions write nothing. */
 static void set_any(struct rs_tls *t, struct rs_graph *g, struct rs_node *n,
 		    const CUgraphNodeParams *p)
 {
@@ -154,10 +160,14 @@ static void set_any(struct rs_tls *t, struct rs_graph *g, struct rs_node *n,
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		set_child(t, g, n, p->graph.graph);
 		break;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		set_event(n, RS_NODE_WAIT, p->eventWait.event);
+		break;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		set_event(n, RS_NODE_RECORD, p->eventRecord.event);
+		break;
 	case CU_GRAPH_NODE_TYPE_HOST:
 	case CU_GRAPH_NODE_TYPE_EMPTY:
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		break;
@@ -204,6 +214,10 @@ CHANGE(cuGraphExecBatchMemOpNodeSetParams,
        (exec, node, p), rs_node_set_memops(n, p->paramArray, p->count))
 CHANGE(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraph child),
        (exec, node, child), set_child(t, g, n, child))
+#define P_E (CUgraphExec exec, CUgraphNode node, CUevent event)
+#define A_E (exec, node, event)
+CHANGE(cuGraphExecEventRecordNodeSetEvent, P_E, A_E, set_event(n, RS_NODE_RECORD, event))
+CHANGE(cuGraphExecEventWaitNodeSetEvent, P_E, A_E, set_event(n, RS_NODE_WAIT, event))
 CHANGE(cuGraphExecNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *p),
        (exec, node, p), set_any(t, g, n, p))
 CHANGE(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int on),
