@@ -231,6 +231,41 @@ def test_formats(tmp):
        both(p))
 
 
+def test_coverage(tmp):
+    """What was not seen: in text and JSON, and the verdict. The clean run's records are used throughout."""
+    seen = {"unknown_names": 2, "unknown": ["cuNewThing", "cuOther"]}
+    lost = {"foreign_names": 1, "foreign": ["cuMemAlloc_v2"], "export_tables": 3, "tables": ["0-1"], "unknown_kernels": 4,
+            "by_name": 5, "lost": 6, "lost_threads": 1, "draws_unfollowed": 7}
+    bypass = {"v": 1, "t": "bypass", "step": 2, "object": "/a/libx.so", "how": "RTLD_DEEPBIND", "imports": "dlsym"}
+    cases = (("unknown", [stats(2, **seen)], 1, ["unknown to the tool 2 (cuNewThing, cuOther)", "2 look-ups gave driver"]),
+             ("foreign", [stats(2, **lost)], 1, ["than the driver 1 (cuMemAlloc_v2)", "private tables asked for 3, ",
+                                                 "kernels not seen loaded 4", "chosen by name 5", "events lost 6, threads among "
+                                                 "them 1", "draws not followed 7"]),
+             ("harmless", [stats(2, export_tables=3, unknown_kernels=4, by_name=5)], 0, ["private tables asked for 3, "]),
+             ("idle", [stats(2), {**bypass, "matters": False}], 0, ["objects past the library 1:", "no sign that it uses"]),
+             ("bypass", [stats(2), {**bypass, "matters": True}, finding("RS061", 2, "", text="/a/libx.so (x)")], 1,
+              ["objects past the library 1:\n            /a/libx.so (RTLD_DEEPBIND, dlsym)\n", "RS061 code that calls"]))
+    for name, events, status, texts in cases:
+        d = write(f"{tmp}/coverage-{name}", [begin(), *events, END], CLEAN_RECORDS)
+        p = ctl("report", d)
+        ok(p.returncode == status and all(t in p.stdout for t in texts), f"coverage, {name}: text and status", both(p))
+        o = json.loads(ctl("report", "--format=json", d).stdout)["runs"][0]
+        ok(o["verdict"] == ("cannot-tell" if status else "clean") and len(o["bypasses"]) == ("bypass" in events[-1].values()
+           or len(events) > 2), f"coverage, {name}: JSON", o)
+    p = ctl("report", "--format=jsonl", f"{tmp}/coverage-bypass")
+    ok([o["object"] for o in map(json.loads, p.stdout.splitlines()) if o["t"] == "bypass"] == ["/a/libx.so"],
+       "coverage: objects in JSONL", both(p))
+    parts = [{"v": 1, "t": "stats", "calls": {"cuA": 1, "cuB": 2}}, stats(1), {"v": 1, "t": "stats", "calls": {"cuA": 5}}]
+    d = write(f"{tmp}/coverage-parts", [begin(), *parts, END], CLEAN_RECORDS)
+    o = json.loads(ctl("report", "--format=json", d).stdout)["runs"][0]
+    ok(o["coverage"]["calls"] == {"cuA": 5, "cuB": 2, "cuLaunchKernel": 1204331, "cuMemcpyHtoD_v2": 12}, "coverage: calls that "
+       "come in several lines are put together", o["coverage"])
+    bad = [{**bypass, "object": 1}, {**bypass, "matters": "yes"}, stats(2, unknown="x"), stats(2, tables=[1])]
+    d = write(f"{tmp}/coverage-bad", [begin(), *bad, stats(2), END], CLEAN_RECORDS)
+    o = json.loads(ctl("report", "--format=json", d).stdout)["runs"][0]
+    ok(o["bad_lines"] == len(bad) and not o["bypasses"], "coverage: wrong fields are bad lines", o["problems"])
+
+
 def test_several(tmp):
     top = f"{tmp}/several"
     write(f"{top}/a", [begin(pid=1), stats(2), END], CLEAN_RECORDS, when=1000)
@@ -404,7 +439,7 @@ def main():
     if not os.access(CTL, os.X_OK):
         print(f"Bail out! {CTL} has not been built")
         return 1
-    for test in (test_reports, test_damage, test_formats, test_several, test_records, test_arguments):
+    for test in (test_reports, test_damage, test_formats, test_coverage, test_several, test_records, test_arguments):
         with tempfile.TemporaryDirectory() as tmp:
             test(tmp)
     for test in (test_run, test_audit):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
-from harness import CC, LIBRARY, SIM, TOP, cc, done, environment, ok, same, stats, tmp
+from harness import LIBRARY, SIM, TOP, cc, done, environment, null_driver, ok, same, stats, tmp
 
 rows = re.findall(r"^EP\((\w+), (\w+), (\w+), (\d+), (\w+), ", (TOP / "shim" / "entry_points.def").read_text(), re.M)
 passive = re.findall(r"^PASSIVE\((\w+), ", (TOP / "shim" / "passive.def").read_text(), re.M)
@@ -31,11 +31,7 @@ since = {int(r[3]) for r in rows}
 versions = sorted(since | {v - 1 for v in since} | {0, 1000})
 newer = [13010, 99000]
 
-null = tmp / "null"
-null.mkdir()
-subprocess.run([CC, "-w", "-O2", "-fno-ipa-icf", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{TOP}",
-                "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-o", null / "libcuda.so.1",
-                *(TOP / "tests" / "shim" / f"{n}.c" for n in ("null_driver", "null_all", "null_proc"))], check=True)
+null = null_driver()
 client = cc("ask_client.c", "ask", "-O2")
 
 
