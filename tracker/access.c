@@ -42,15 +42,30 @@ static int is_sampled(const struct rs_callstate *c, const struct rs_alloc *a,
 	       rs_digest_mix(c->number * RS_DIGEST_K + x->off) % n == 0;
 }
 
-/* Make the windows of a contract boundaries, so that only they are preserved early. */
-static int split_windows(const struct rs_segment *s, struct rs_alloc *a, uint64_t off, uint64_t end)
+/* Which call of the forward this is, and through which argument it reaches the range. */
+static struct rs_spot spot_of(const struct rs_callstate *c, const struct rs_window *w,
+			      const struct rs_range *r)
 {
+	struct rs_spot s = {.range = r, .call = UINT32_MAX, .slot = rs_access_of(c, r)->slot};
+
+	if (w->kind == RS_WINDOW_FORWARD)
+		s.call = w->seg->log.n;
+	else if (w->seg && w->matched_call == c->number)
+		s.call = w->matched;
+	return s;
+}
+
+/* Make the windows of a contract boundaries, so that only they are preserved early. */
+static int split_windows(const struct rs_segment *s, const struct rs_spot *spot, uint64_t off,
+			 uint64_t end)
+{
+	struct rs_alloc *a = spot->range->a;
 	int err = 0;
 
 	while (s->policy.option == RS_OPTION_REGIONS && off < end && !err) {
 		uint64_t until = end;
 
-		rs_terms_at(s->terms, a, off, 1, &until);
+		rs_terms_at(s->terms, spot, off, 1, &until);
 		err = until < end ? rs_extmap_split(&a->ext, off, until - off) : 0;
 		off = until;
 	}
@@ -58,15 +73,15 @@ static int split_windows(const struct rs_segment *s, struct rs_alloc *a, uint64_
 }
 
 /* Does the segment's policy want these bytes before anybody writes to them? */
-static int is_eager(const struct rs_engine *e, const struct rs_segment *s, const struct rs_alloc *a,
-		    uint64_t off)
+static int is_eager(const struct rs_engine *e, const struct rs_segment *s,
+		    const struct rs_spot *spot, uint64_t off)
 {
-	uint64_t until = a->size;
+	uint64_t until = UINT64_MAX;
 
 	if (e->config.mode != RS_MODE_PRESERVE)
 		return 0;
-	return s->policy.option == RS_OPTION_WHOLE ||
-	       (s->policy.option == RS_OPTION_REGIONS && rs_terms_at(s->terms, a, off, 1, &until));
+	return s->policy.option == RS_OPTION_WHOLE || (s->policy.option == RS_OPTION_REGIONS &&
+						       rs_terms_at(s->terms, spot, off, 1, &until));
 }
 
 static void take_eagerly(struct rs_callstate *c, struct rs_alloc *a, const struct rs_ext *x)
@@ -79,12 +94,14 @@ static void take_eagerly(struct rs_callstate *c, struct rs_alloc *a, const struc
 
 /* Forward: R must see these bytes as they are now. */
 static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_touch *t,
-		       uint64_t off, uint64_t len, enum rs_class cls)
+		       const struct rs_range *r, uint64_t off, uint64_t len, enum rs_class cls)
 {
+	struct rs_profile *p = rs_profile_of(c->e, w->seg->name);
+	const struct rs_spot spot = spot_of(c, w, r);
 	struct rs_alloc *a = t->alloc;
 	uint64_t end = off + len;
 
-	if (rs_extmap_split(&a->ext, off, len) || split_windows(w->seg, a, off, end)) {
+	if (rs_extmap_split(&a->ext, off, len) || split_windows(w->seg, &spot, off, end)) {
 		w->seg->flags |= RS_F_INTERNAL;
 		return;
 	}
@@ -106,8 +123,11 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 		__atomic_store_n(&a->claimed, c->e->claim_epoch, __ATOMIC_RELAXED);
 		if (is_sampled(c, a, x))
 			claim->sample = rs_plan_digest(c->l, c->q, a, x->off, x->len);
+		if (p)
+			claim->range =
+				rs_profile_read(p, claim, r, spot.call, spot.slot, c->call->name);
 		/* the host may change these unseen: keep them now, there will be no write to see */
-		if (rs_alloc_is_volatile(a) || is_eager(c->e, w->seg, a, x->off))
+		if (rs_alloc_is_volatile(a) || is_eager(c->e, w->seg, &spot, x->off))
 			take_eagerly(c, a, x);
 		off = x->off + x->len;
 	}
@@ -135,7 +155,7 @@ static void entered(struct rs_callstate *c, struct rs_window *w, struct rs_touch
 	if (cls == RS_CLASS_PRODUCT || (!read && rs_access_of(c, r)->dense))
 		return;
 	if (w->kind == RS_WINDOW_FORWARD) {
-		add_claims(c, w, t, off, len, cls);
+		add_claims(c, w, t, r, off, len, cls);
 		return;
 	}
 	if (cls == RS_CLASS_STATE && rs_pair_relocated(c, w, r, off, len))
@@ -168,6 +188,7 @@ static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_r
 {
 	struct rs_touch *t = rs_touch_get(
 		c->e, w->kind == RS_WINDOW_FORWARD ? &w->seg->touches : &w->touches, r->a);
+	const struct rs_spot spot = spot_of(c, w, r);
 	uint64_t pos = r->off, end = r->off + r->len;
 	uint32_t i = 0;
 
@@ -198,7 +219,7 @@ static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_r
 		region = rs_region_at(r->a, pos, &region_end);
 		if (region_end < until)
 			until = region_end;
-		term = rs_terms_at(w->seg ? w->seg->terms : NULL, r->a, pos, 0, &until);
+		term = rs_terms_at(w->seg ? w->seg->terms : NULL, &spot, pos, 0, &until);
 		cls = first_class(w, r->a, region, term, rs_access_of(c, r), read);
 		if (cls == RS_CLASS_STATE && !term && is_unexpected(w))
 			rs_place_note(w, RS_CHECK_BROKEN, r->a, pos, until - pos, &c->who);

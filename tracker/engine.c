@@ -93,6 +93,13 @@ void rs_engine_finish(struct rs_engine *e)
 	rs_words_reap(e);
 }
 
+void rs_engine_learned(struct rs_engine *e)
+{
+	pthread_mutex_lock(&e->lock);
+	rs_profile_write(e);
+	pthread_mutex_unlock(&e->lock);
+}
+
 void rs_engine_poll(struct rs_engine *e)
 {
 	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED))
@@ -512,6 +519,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	rs_alias_fini(e);
 	rs_order_fini(e);
 	rs_terms_fini(e);
+	rs_profile_fini(e);
 	while ((a = rs_addrmap_next(e->map, 0, &base, &bytes)))
 		remove_alloc(e, a);
 	pthread_mutex_unlock(&e->lock);

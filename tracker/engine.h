@@ -34,6 +34,7 @@ struct rs_engine_config {
 	enum rs_mode mode;
 	uint64_t snapshot_max; /* bytes of preserved memory, 0: no limit but the device's */
 	uint8_t verify;	       /* compare products and restores by digest */
+	uint8_t profile;       /* sum up what segments do, for rs_engine_learned */
 	uint8_t order;	       /* the caller tells what orders its streams */
 	uint32_t
 		sample; /* digest one in so many claims, to notice writers that nobody saw; 0: none */
@@ -44,6 +45,8 @@ struct rs_engine *rs_engine_create(const struct rs_engine_config *config,
 				   const struct rs_devops *ops, struct rs_records *records);
 /* Wait for outstanding digests (host blocks), write their records. Safe to call repeatedly. */
 void rs_engine_finish(struct rs_engine *e);
+/* At the end of the run, with config.profile: the "segment" and "state" lines that contracts are learned from. */
+void rs_engine_learned(struct rs_engine *e);
 void rs_engine_destroy(struct rs_engine *e); /* tests only: the shim never unloads */
 
 /* A program thread: its stack of open ranges. Created at the thread's first marker or call. */
@@ -288,13 +291,17 @@ struct rs_policy {
 
 enum rs_role { RS_ROLE_STATE, RS_ROLE_PRODUCT };
 
-/* What a contract says of some memory. */
+/*
+ * What a contract says of some memory. Memory is found again in another run by its name, or as what the n-th
+ * call of a forward reaches through an argument; addresses and allocations differ from run to run.
+ */
 struct rs_term {
-	const char *region;    /* a name, or NULL: the allocation by serial and size */
-	uint64_t serial, size; /* of an allocation */
-	uint64_t off, len;     /* in the region or allocation */
-	uint8_t role;	       /* enum rs_role */
-	uint8_t window;	       /* not a role: writes are expected there */
+	const char *region; /* a name; NULL: by call, slot and piece as in a "state" line */
+	uint32_t call;
+	uint16_t slot, piece;
+	uint64_t off, len; /* in the region, or from the first byte that the call reaches there */
+	uint8_t role;	   /* enum rs_role */
+	uint8_t window;	   /* not a role: writes are expected there */
 };
 
 /* All before the segments run. segment NULL: those without a policy of their own. -EINVAL, -ENOMEM. */

@@ -186,6 +186,13 @@ struct rs_range {
 	uint16_t piece;	 /* n-th range of that access */
 };
 
+/* A range as contracts see it: what the window's n-th call reaches through an argument. */
+struct rs_spot {
+	const struct rs_range *range;
+	uint32_t call; /* UINT32_MAX: no call of the forward */
+	uint16_t slot;
+};
+
 /* What a window knows of a byte range it touched; decided at first access (design section 6). */
 enum rs_class {
 	RS_CLASS_NONE,
@@ -205,7 +212,8 @@ struct rs_claim {
 	uint8_t cls;
 	uint32_t q; /* of the first reader, and its tick there */
 	uint64_t tick;
-	struct rs_words *sample; /* their digest at that moment, of some claims */
+	struct rs_words *sample;	/* their digest at that moment, of some claims */
+	struct rs_profile_range *range; /* NULL: none is kept */
 };
 
 /* One allocation in one window. */
@@ -284,7 +292,8 @@ struct rs_segment {
 	struct rs_policy policy;
 	const struct rs_terms *terms; /* NULL: none */
 	struct rs_race broken;	      /* where the terms were contradicted */
-	uint32_t refs;		      /* the pending list, windows, records in flight */
+	uint64_t begin_ns;
+	uint32_t refs; /* the pending list, windows, records in flight */
 	uint32_t replays;
 	struct rs_touch *touches;
 	RS_VEC(struct rs_logged_call) log;
@@ -435,6 +444,7 @@ struct rs_engine {
 	struct rs_handle *handles;   /* of backings */
 	struct rs_addrmap *reserved; /* NULL: nothing was ever reserved */
 	uint8_t peers;		     /* kernels reach other contexts' memory */
+	struct rs_profile *profiles;
 	struct rs_terms *terms;
 	struct rs_policy policy; /* of segments without their own */
 	/* order.c */
@@ -490,9 +500,20 @@ void rs_memory_fini(struct rs_engine *e);
 uint64_t rs_alloc_addr(const struct rs_alloc *a, uint64_t off, uint64_t len);
 void rs_alias_fini(struct rs_engine *e);
 
+/* profile.c */
+struct rs_profile *rs_profile_of(struct rs_engine *e, const char *name);
+struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_claim *claim,
+					 const struct rs_range *r, uint32_t call, uint16_t slot,
+					 const char *reader);
+void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x,
+			    const struct rs_writer *writer);
+void rs_profile_forward(struct rs_engine *e, const struct rs_segment *s);
+void rs_profile_write(struct rs_engine *e);
+void rs_profile_fini(struct rs_engine *e);
+
 /* terms.c */
 struct rs_terms *rs_terms_find(struct rs_engine *e, const char *name);
-const struct rs_term *rs_terms_at(const struct rs_terms *terms, const struct rs_alloc *a,
+const struct rs_term *rs_terms_at(const struct rs_terms *terms, const struct rs_spot *spot,
 				  uint64_t off, int window, uint64_t *until);
 uint64_t rs_terms_calls(const struct rs_segment *s);
 int rs_terms_calls_fit(const struct rs_terms *terms, const struct rs_segment *s);

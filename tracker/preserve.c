@@ -222,6 +222,7 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		if (writer->tick)
 			check_readers(e, a, x, writer);
 		check_free(e, a, x, writer);
+		rs_profile_overwritten(e, a, x, writer);
 		keep_for_writer(e, l, q, a, x, writer);
 	}
 	if (rs_extmap_set(&a->ext, off, len, rs_version_next(e), 0) || !writer->tick)

@@ -70,7 +70,7 @@ int rs_engine_term(struct rs_engine *e, const char *segment, const struct rs_ter
 	struct rs_term *added;
 	int err = -ENOMEM;
 
-	if (!term->len || term->off + term->len < term->off || (!term->region && !term->serial))
+	if (!term->len || term->off + term->len < term->off)
 		return -EINVAL;
 	pthread_mutex_lock(&e->lock);
 	t = terms_of(e, segment);
@@ -100,11 +100,12 @@ int rs_engine_expect_calls(struct rs_engine *e, const char *segment, uint64_t ca
 	return added ? 0 : -ENOMEM;
 }
 
-/* The bytes of allocation a that the term is about: 1 and [*ret_off, + *ret_len), or 0. */
-static int term_bytes(const struct rs_term *t, const struct rs_alloc *a, uint64_t *ret_off,
+/* The bytes of r's allocation that the term is about: 1 and [*ret_off, + *ret_len), or 0. */
+static int term_bytes(const struct rs_term *t, const struct rs_spot *s, uint64_t *ret_off,
 		      uint64_t *ret_len)
 {
-	uint64_t base = 0, room = a->size;
+	const struct rs_alloc *a = s->range->a;
+	uint64_t base, room;
 	uint32_t i;
 
 	if (t->region) {
@@ -114,8 +115,11 @@ static int term_bytes(const struct rs_term *t, const struct rs_alloc *a, uint64_
 			return 0;
 		base = a->regions.v[i].off;
 		room = a->regions.v[i].len;
-	} else if (a->serial != t->serial || a->size != t->size) {
-		return 0;
+	} else {
+		if (t->call != s->call || t->slot != s->slot || t->piece != s->range->piece)
+			return 0;
+		base = s->range->off;
+		room = s->range->len;
 	}
 	if (t->off >= room)
 		return 0;
@@ -125,7 +129,7 @@ static int term_bytes(const struct rs_term *t, const struct rs_alloc *a, uint64_
 }
 
 /* The term of that kind that contains off, or NULL; *until: lowered to where that answer changes. */
-const struct rs_term *rs_terms_at(const struct rs_terms *terms, const struct rs_alloc *a,
+const struct rs_term *rs_terms_at(const struct rs_terms *terms, const struct rs_spot *spot,
 				  uint64_t off, int window, uint64_t *until)
 {
 	const struct rs_term *found = NULL;
@@ -135,7 +139,7 @@ const struct rs_term *rs_terms_at(const struct rs_terms *terms, const struct rs_
 	for (i = 0; terms && i < terms->terms.n; i++) {
 		const struct rs_term *t = &terms->terms.v[i];
 
-		if (t->window != window || !term_bytes(t, a, &from, &len) || off >= from + len)
+		if (t->window != window || !term_bytes(t, spot, &from, &len) || off >= from + len)
 			continue;
 		if (off < from) {
 			*until = from < *until ? from : *until;

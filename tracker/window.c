@@ -231,6 +231,7 @@ static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct
 	s->name = name;
 	s->invocation = m->number >= 0 ? (uint64_t)m->number : next_invocation(e, name);
 	s->step = e->step;
+	s->begin_ns = rs_now_ns();
 	s->terms = rs_terms_find(e, name);
 	s->policy = s->terms ? s->terms->policy : e->policy;
 	if (!e->pending) /* what nobody followed until now is taken as ordered */
@@ -407,6 +408,7 @@ static struct rs_replay *close_window(struct rs_engine *e, struct rs_oplist *l, 
 	if (w->kind == RS_WINDOW_FORWARD) {
 		w->seg->open = 0;
 		w->seg->flags |= aborted ? RS_F_ABORTED : 0u;
+		rs_profile_forward(e, w->seg);
 		if (!aborted && !rs_terms_calls_fit(w->seg->terms, w->seg))
 			w->seg->flags |= RS_F_OTHER_CALLS;
 		rs_segment_unref(e, w->seg);

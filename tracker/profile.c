@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a run shows of its segments, summed over their invocations: the calls of their forwards, what they read
+ * and what of that is overwritten before the replay, what they produce and draw. A contract is learned from these
+ * lines (events.jsonl, "segment" and "state"), which are written once, when the run ends.
+ *
+ * Memory is named so that another run of the program finds it: by its region, or as argument `slot` of the
+ * forward's n-th call. Offsets count from there.
+ *
+ * Callers: access.c, preserve.c, window.c, generator.c under engine.lock; rs_engine_finish.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracker/model.h"
+
+#define MOST_RANGES  65536u
+#define MOST_WINDOWS 4096u
+#define MOST_CALLS   8u
+#define PER_LINE     48u /* windows */
+
+struct key {
+	const char *region; /* interned, or NULL */
+	uint64_t off, len;
+	uint32_t call;
+	uint16_t slot, piece;
+};
+
+struct piece {
+	uint64_t off, len;
+};
+
+struct rs_profile_range {
+	struct key key;
+	uint8_t cls;
+	uint64_t reads, overwrites;
+	const char *reader, *writer;  /* names of calls, immortal */
+	RS_VEC(struct piece) windows; /* sorted, disjoint, not adjacent */
+	UT_hash_handle hh;
+};
+
+struct rs_profile {
+	const char *name; /* interned; key: the pointer */
+	uint64_t forwards, invocations, calls[MOST_CALLS];
+	uint32_t ncalls;
+	uint64_t longest; /* calls of a forward */
+	uint64_t products, product_bytes, draws, draw_bytes, state_bytes;
+	uint64_t host_ns;
+	uint32_t flags;
+	uint8_t cut; /* there was more than is told */
+	struct rs_profile_range *ranges;
+	UT_hash_handle hh;
+};
+
+struct rs_profile *rs_profile_of(struct rs_engine *e, const char *name)
+{
+	struct rs_profile *p;
+
+	if (!e->config.profile)
+		return NULL;
+	HASH_FIND(hh, e->profiles, &name, sizeof(name), p);
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->name = name;
+	HASH_ADD(hh, e->profiles, name, sizeof(p->name), p);
+	if (!p->hh.tbl) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+/* The window claims [off, off + len) of range r, which its forward's present call reads. */
+struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_claim *claim,
+					 const struct rs_range *r, uint32_t call, uint16_t slot,
+					 const char *reader)
+{
+	const struct rs_region *region;
+	struct rs_profile_range *found;
+	struct key key;
+	uint64_t until;
+
+	region = rs_region_at(r->a, claim->off, &until);
+	memset(&key, 0, sizeof(key)); /* it is hashed, padding included */
+	key.len = claim->len;
+	if (region) {
+		key.region = region->name;
+		key.off = claim->off - region->off;
+	} else {
+		key.call = call;
+		key.slot = slot;
+		key.piece = r->piece;
+		key.off = claim->off - r->off;
+	}
+	HASH_FIND(hh, p->ranges, &key, sizeof(key), found);
+	if (!found && HASH_COUNT(p->ranges) < MOST_RANGES) {
+		found = calloc(1, sizeof(*found));
+		if (found) {
+			found->key = key;
+			found->cls = claim->cls;
+			HASH_ADD(hh, p->ranges, key, sizeof(found->key), found);
+			if (!found->hh.tbl) {
+				free(found);
+				found = NULL;
+			}
+		}
+	}
+	if (!found) {
+		p->cut = 1;
+		return NULL;
+	}
+	found->reads++;
+	found->reader = reader;
+	if (claim->cls > found->cls)
+		found->cls = claim->cls;
+	return found;
+}
+
+/* Merge [off, off + len) in. */
+static void add_window(struct rs_profile *p, struct rs_profile_range *r, uint64_t off, uint64_t len)
+{
+	struct piece add = {off, len}, *at;
+	uint32_t i, j;
+
+	for (i = 0; i < r->windows.n && r->windows.v[i].off + r->windows.v[i].len < off; i++)
+		;
+	for (j = i; j < r->windows.n && r->windows.v[j].off <= add.off + add.len; j++) {
+		uint64_t end = r->windows.v[j].off + r->windows.v[j].len;
+		uint64_t mine = add.off + add.len;
+
+		if (r->windows.v[j].off < add.off)
+			add.off = r->windows.v[j].off;
+		add.len = (end > mine ? end : mine) - add.off;
+	}
+	if (i < j) {
+		r->windows.v[i] = add;
+		memmove(&r->windows.v[i + 1], &r->windows.v[j],
+			(r->windows.n - j) * sizeof(*r->windows.v));
+		r->windows.n -= j - i - 1;
+		return;
+	}
+	at = r->windows.n < MOST_WINDOWS ? RS_PUSH(r->windows) : NULL;
+	if (!at) { /* the last one stretches: too much is preserved, never too little */
+		p->cut = 1;
+		if (r->windows.n) {
+			struct piece *last = &r->windows.v[r->windows.n - 1];
+			uint64_t end = last->off + last->len;
+
+			i = i < r->windows.n ? i : r->windows.n - 1;
+			if (r->windows.v[i].off > off)
+				r->windows.v[i].off = off;
+			r->windows.n = i + 1;
+			r->windows.v[i].len =
+				(end > off + len ? end : off + len) - r->windows.v[i].off;
+		}
+		return;
+	}
+	memmove(&r->windows.v[i + 1], &r->windows.v[i],
+		(r->windows.n - 1 - i) * sizeof(*r->windows.v));
+	r->windows.v[i] = add;
+}
+
+/* Bytes that some segment claims are about to be overwritten. */
+void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x,
+			    const struct rs_writer *writer)
+{
+	struct rs_segment *s;
+	uint32_t i;
+
+	for (s = e->profiles ? e->pending : NULL; s; s = s->next) {
+		struct rs_profile *p = rs_profile_of(e, s->name);
+		struct rs_touch *t = p ? rs_touch_find(s->touches, a->serial) : NULL;
+
+		for (i = 0; t && i < t->claims.n; i++) {
+			const struct rs_claim *c = &t->claims.v[i];
+			uint64_t from = c->off > x->off ? c->off : x->off;
+			uint64_t end = c->off + c->len < x->off + x->len ? c->off + c->len
+									 : x->off + x->len;
+
+			if (!c->range || c->ver != x->ver || from >= end)
+				continue;
+			c->range->overwrites++;
+			c->range->writer = writer->name;
+			add_window(p, c->range, c->range->key.off + (from - c->off), end - from);
+		}
+	}
+}
+
+/* A forward is over. */
+void rs_profile_forward(struct rs_engine *e, const struct rs_segment *s)
+{
+	struct rs_profile *p = rs_profile_of(e, s->name);
+	uint64_t calls = rs_terms_calls(s), bytes = 0, products = 0, state = 0, drawn = 0;
+	struct rs_touch *t, *tmp;
+	uint32_t i;
+
+	if (!p)
+		return;
+	p->forwards++;
+	p->host_ns += rs_now_ns() - s->begin_ns;
+	p->flags |= s->flags;
+	if (s->invocation >= p->invocations)
+		p->invocations = s->invocation + 1;
+	if (s->log.n > p->longest)
+		p->longest = s->log.n;
+	for (i = 0; i < p->ncalls && p->calls[i] != calls; i++)
+		;
+	if (i == p->ncalls && p->ncalls < MOST_CALLS)
+		p->calls[p->ncalls++] = calls;
+	else if (i == p->ncalls)
+		p->cut = 1;
+	for (t = s->touches; t; t = tmp) {
+		tmp = t->hh.next;
+		for (i = 0; i < t->spans.n; i++)
+			if (t->spans.v[i].cls == RS_CLASS_PRODUCT) {
+				products++;
+				bytes += t->spans.v[i].len;
+			}
+		for (i = 0; i < t->claims.n; i++)
+			if (t->claims.v[i].cls == RS_CLASS_STATE)
+				state += t->claims.v[i].len;
+	}
+	for (i = 0; i < s->draws.n; i++)
+		drawn += s->draws.v[i].bytes;
+#define MOST(field, value) p->field = p->field > (value) ? p->field : (value)
+	MOST(products, products);
+	MOST(product_bytes, bytes);
+	MOST(state_bytes, state);
+	MOST(draws, s->draws.n);
+	MOST(draw_bytes, drawn);
+#undef MOST
+}
+
+/* --- the lines -------------------------------------------------------------------------------- */
+
+static void write_head(struct rs_engine *e, const struct rs_profile *p)
+{
+	struct rs_json j;
+	uint32_t i;
+
+	rs_json_begin(&j);
+	rs_json_str(&j, "t", "segment");
+	rs_json_str(&j, "segment", p->name);
+	rs_json_u64(&j, "forwards", p->forwards);
+	rs_json_u64(&j, "invocations", p->invocations);
+	rs_json_u64(&j, "longest", p->longest);
+	rs_json_open(&j, "calls", '[');
+	for (i = 0; i < p->ncalls; i++)
+		rs_json_hex(&j, NULL, p->calls[i]);
+	rs_json_close(&j, ']');
+	rs_json_u64(&j, "state_bytes", p->state_bytes);
+	rs_json_u64(&j, "products", p->products);
+	rs_json_u64(&j, "product_bytes", p->product_bytes);
+	rs_json_u64(&j, "draws", p->draws);
+	rs_json_u64(&j, "draw_bytes", p->draw_bytes);
+	rs_json_u64(&j, "host_ns", p->host_ns);
+	rs_json_bool(&j, "host_effect", !!(p->flags & RS_F_HOST_EFFECT));
+	rs_json_bool(&j, "captured", !!(p->flags & RS_F_CAPTURE));
+	rs_json_bool(&j, "unknown_writer", !!(p->flags & RS_F_UNKNOWN_WRITER));
+	rs_json_bool(&j, "untracked", !!(p->flags & RS_F_UNTRACKED));
+	rs_json_bool(&j, "cut", p->cut);
+	rs_records_write(e->records, RS_RECORD_EVENTS, &j);
+}
+
+/* Windows [from, from + PER_LINE) of a range. */
+static void write_range(struct rs_engine *e, const struct rs_profile *p,
+			const struct rs_profile_range *r, uint32_t from)
+{
+	struct rs_json j;
+	uint32_t i;
+
+	rs_json_begin(&j);
+	rs_json_str(&j, "t", "state");
+	rs_json_str(&j, "segment", p->name);
+	if (r->key.region) {
+		rs_json_str(&j, "region", r->key.region);
+	} else {
+		rs_json_u64(&j, "call", r->key.call);
+		rs_json_u64(&j, "slot", r->key.slot);
+		rs_json_u64(&j, "piece", r->key.piece);
+	}
+	rs_json_u64(&j, "offset", r->key.off);
+	rs_json_u64(&j, "bytes", r->key.len);
+	rs_json_str(&j, "role", r->cls == RS_CLASS_STATE ? "state" : "unknown");
+	rs_json_u64(&j, "reads", r->reads);
+	rs_json_str(&j, "reader", r->reader ? r->reader : "");
+	rs_json_u64(&j, "overwrites", r->overwrites);
+	rs_json_str(&j, "writer", r->writer ? r->writer : "");
+	rs_json_open(&j, "windows", '[');
+	for (i = from; i < r->windows.n && i < from + PER_LINE; i++) {
+		rs_json_open(&j, NULL, '[');
+		rs_json_u64(&j, NULL, r->windows.v[i].off);
+		rs_json_u64(&j, NULL, r->windows.v[i].len);
+		rs_json_close(&j, ']');
+	}
+	rs_json_close(&j, ']');
+	rs_records_write(e->records, RS_RECORD_EVENTS, &j);
+}
+
+/* Once, at the end of the run: what is told is forgotten. engine.lock held. */
+void rs_profile_write(struct rs_engine *e)
+{
+	struct rs_profile_range *r, *rtmp;
+	struct rs_profile *p, *tmp;
+	uint32_t from;
+
+	HASH_ITER (hh, e->profiles, p, tmp) {
+		if (e->records)
+			write_head(e, p);
+		HASH_ITER (hh, p->ranges, r, rtmp) {
+			for (from = 0; e->records && (!from || from < r->windows.n);
+			     from += PER_LINE)
+				write_range(e, p, r, from);
+		}
+	}
+}
+
+void rs_profile_fini(struct rs_engine *e)
+{
+	struct rs_profile_range *r, *rtmp;
+	struct rs_profile *p, *tmp;
+
+	HASH_ITER (hh, e->profiles, p, tmp) {
+		HASH_ITER (hh, p->ranges, r, rtmp) {
+			HASH_DEL(p->ranges, r);
+			free(r->windows.v);
+			free(r);
+		}
+		HASH_DEL(e->profiles, p);
+		free(p);
+	}
+}
