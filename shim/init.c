@@ -238,7 +238,7 @@ static void finish(void);
 
 void rs_init_start(void)
 {
-	struct rs_engine_config config = {0};
+	struct rs_engine_config config = {.order = 1};
 	int no = 0, rank;
 
 	if (rs_state.mode != RS_MODE_AUDIT && rs_state.mode != RS_MODE_PRESERVE)

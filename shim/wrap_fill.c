@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fills and stream memory operations (entry_points.def, groups C5 and C8): exact ranges.
+ * Fills, stream memory operations and discards (entry_points.def, groups C5, C8, B8): exact ranges.
  * Callers: the program, any thread. No locks here.
  */
 #include "shim/describe.h"
@@ -84,10 +84,25 @@ FILL_2DA(cuMemsetD2D32Async_ptsz, RS_PTSZ, unsigned int, ui)
 
 /* --- stream memory operations ------------------------------------------------------------------- */
 
+/* Who waits for the value, waits for what came before it (wrap_order.c). */
+static void signalled(struct rs_tls *t, const struct rs_call *call, CUresult r, uint64_t addr)
+{
+	if (r == CUDA_SUCCESS && !call->capturing)
+		RS_ENGINE(rs_engine_event_record(rs_state.engine, t->thread, call->q, addr));
+}
+
 #define WRITE_VALUE(sym, flavour, type)                                                            \
-	FILL(sym, flavour, stream,                                                                 \
-	     (CUstream stream, CUdeviceptr addr, type value, unsigned int flags),                  \
-	     (stream, addr, value, flags), value, addr, 0, sizeof(type), 1)
+	RS_HOOK(sym, (CUstream stream, CUdeviceptr addr, type value, unsigned int flags))          \
+	{                                                                                          \
+		struct fill f;                                                                     \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, (stream, addr, value, flags));                                    \
+		begin(&f, t, RS_EP_##sym, stream, flavour);                                        \
+		rs_fill_describe(&f.call, f.access, value, addr, 0, sizeof(type), 1);              \
+		RS_CALL(t, &f.call, r, sym, (stream, addr, value, flags));                         \
+		signalled(t, &f.call, r, addr);                                                    \
+		RS_LEAVE(t, r);                                                                    \
+	}
 
 WRITE_VALUE(cuStreamWriteValue32, RS_PLAIN, cuuint32_t)
 WRITE_VALUE(cuStreamWriteValue32_ptsz, RS_PTSZ, cuuint32_t)
@@ -118,16 +133,37 @@ void rs_memops_describe(struct rs_call *c, struct rs_tls *t, unsigned count,
 	}
 }
 
+/* In their order: each write is an event of its address, each wait one for it. */
+static void order_batch(struct rs_tls *t, const struct rs_call *call, CUresult r, unsigned count,
+			const CUstreamBatchMemOpParams *op)
+{
+	for (unsigned i = 0; r == CUDA_SUCCESS && !call->capturing && op && i < count; i++)
+		switch (op[i].operation) {
+		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+			signalled(t, call, r, op[i].writeValue.address);
+			break;
+		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+			RS_ENGINE(rs_engine_event_wait(rs_state.engine, t->thread, call->q,
+						       op[i].waitValue.address));
+			break;
+		default:
+			break;
+		}
+}
+
 #define BATCH(sym, flavour)                                                                        \
 	RS_HOOK(sym, (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,   \
 		      unsigned int flags))                                                         \
 	{                                                                                          \
 		struct fill f;                                                                     \
 		CUresult r;                                                                        \
-		RS_ENTER_CALL(t, sym, flavour, stream, (stream, count, paramArray, flags));        \
+		RS_ENTER(t, sym, (stream, count, paramArray, flags));                              \
 		begin(&f, t, RS_EP_##sym, stream, flavour);                                        \
 		rs_memops_describe(&f.call, t, count, paramArray);                                 \
 		RS_CALL(t, &f.call, r, sym, (stream, count, paramArray, flags));                   \
+		order_batch(t, &f.call, r, count, paramArray);                                     \
 		RS_LEAVE(t, r);                                                                    \
 	}
 
@@ -135,3 +171,46 @@ BATCH(cuStreamBatchMemOp, RS_PLAIN)
 BATCH(cuStreamBatchMemOp_ptsz, RS_PTSZ)
 BATCH(cuStreamBatchMemOp_v2, RS_PLAIN)
 BATCH(cuStreamBatchMemOp_v2_ptsz, RS_PTSZ)
+
+/* --- discards ----------------------------------------------------------------------------------- */
+
+/* What was there is gone, what is there instead nobody knows: a write of all of it. */
+static void describe_discard(struct rs_call *c, struct rs_tls *t, const CUdeviceptr *addr,
+			     const size_t *bytes, size_t count)
+{
+	struct rs_access *a = NULL;
+
+	rs_call_ident(c, count);
+	if (count < 1u << 20)
+		RS_ENGINE(a = rs_call_scratch(t, (unsigned)count + 1));
+	c->access = a;
+	c->everything = !a;
+	for (size_t i = 0; a && addr && bytes && i < count; i++)
+		rs_call_device(c, a, addr[i], bytes[i], RS_WRITE, 1, 0);
+}
+
+#define DISCARD(sym, flavour, params, args)                                                        \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		struct fill f;                                                                     \
+		CUresult r;                                                                        \
+		RS_ENTER_CALL(t, sym, flavour, hStream, args);                                     \
+		begin(&f, t, RS_EP_##sym, hStream, flavour);                                       \
+		describe_discard(&f.call, t, dptrs, sizes, count);                                 \
+		RS_CALL(t, &f.call, r, sym, args);                                                 \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+#define P_D                                                                                        \
+	(CUdeviceptr * dptrs, size_t * sizes, size_t count, unsigned long long flags,              \
+	 CUstream hStream)
+#define A_D (dptrs, sizes, count, flags, hStream)
+DISCARD(cuMemDiscardBatchAsync, RS_PLAIN, P_D, A_D)
+DISCARD(cuMemDiscardBatchAsync_ptsz, RS_PTSZ, P_D, A_D)
+#define P_DP                                                                                       \
+	(CUdeviceptr * dptrs, size_t * sizes, size_t count, CUmemLocation * prefetchLocs,          \
+	 size_t * prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,               \
+	 CUstream hStream)
+#define A_DP (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream)
+DISCARD(cuMemDiscardAndPrefetchBatchAsync, RS_PLAIN, P_DP, A_DP)
+DISCARD(cuMemDiscardAndPrefetchBatchAsync_ptsz, RS_PTSZ, P_DP, A_DP)

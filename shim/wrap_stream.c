@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams, synchronisation, capture and host functions (groups D1 to D3, C7, E1).
+ * Streams, capture and host functions (groups D1, C7, E1); what orders streams is in wrap_order.c.
  *
- * Synchronising is the moment at which the engine looks for finished digests. While a stream is being
- * captured its calls are recorded by the driver, not run; rs_state.captures keeps the question cheap.
+ * While a stream is being captured its calls are recorded by the driver, not run; rs_state.captures keeps
+ * the question cheap.
  * Callers: the program, any thread. No locks here.
  */
 #include "shim/call.h"
@@ -22,40 +22,40 @@
 DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)
 
-/* A stream is known by its handle alone; here a context is met that no hooked call made. */
-#define CREATE(sym, params, args)                                                                  \
-	RS_HOOK(sym, params)                                                                       \
-	{                                                                                          \
-		CUresult r;                                                                        \
-		RS_ENTER(t, sym, args);                                                            \
-		r = rs_real.sym args;                                                              \
-		if (r == CUDA_SUCCESS)                                                             \
-			rs_ctx_current(t);                                                         \
-		RS_LEAVE(t, r);                                                                    \
-	}
-CREATE(cuStreamCreate, (CUstream * phStream, unsigned int Flags), (phStream, Flags))
-CREATE(cuStreamCreateWithPriority, (CUstream * phStream, unsigned int flags, int priority),
-       (phStream, flags, priority))
+static void created(struct rs_tls *t, CUstream stream, unsigned flags)
+{
+	rs_ctx_current(t);
+	RS_ENGINE(rs_engine_queue_create(rs_state.engine, t->thread,
+					 rs_queue_of(t, stream, RS_PLAIN),
+					 !(flags & CU_STREAM_NON_BLOCKING)));
+}
 
-#define SYNC(sym, params, args)                                                                    \
+/* Blocking streams are ordered with the legacy stream. Here a context is met that no hooked call made. */
+#define CREATE(sym, params, args, flags)                                                           \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, args);                                                            \
 		r = rs_real.sym args;                                                              \
 		if (r == CUDA_SUCCESS)                                                             \
-			rs_guard_poll();                                                           \
+			created(t, *phStream, flags);                                              \
 		RS_LEAVE(t, r);                                                                    \
 	}
-SYNC(cuStreamSynchronize, (CUstream hStream), (hStream))
-SYNC(cuStreamSynchronize_ptsz, (CUstream hStream), (hStream))
-SYNC(cuStreamQuery, (CUstream hStream), (hStream))
-SYNC(cuStreamQuery_ptsz, (CUstream hStream), (hStream))
-SYNC(cuEventSynchronize, (CUevent hEvent), (hEvent))
-SYNC(cuCtxSynchronize, (void), ())
-SYNC(cuCtxSynchronize_v2, (CUcontext ctx), (ctx))
+CREATE(cuStreamCreate, (CUstream * phStream, unsigned int Flags), (phStream, Flags), Flags)
+CREATE(cuStreamCreateWithPriority, (CUstream * phStream, unsigned int flags, int priority),
+       (phStream, flags, priority), flags)
+CREATE(cuGreenCtxStreamCreate,
+       (CUstream * phStream, CUgreenCtx greenCtx, unsigned int flags, int priority),
+       (phStream, greenCtx, flags, priority), flags)
 
 /* --- host code ---------------------------------------------------------------------------------- */
+
+/* When it runs, the host knows that all before it has ended; whoever that is, it comes after. */
+static void host_may_know(struct rs_tls *t, const struct rs_call *call, CUresult r)
+{
+	if (r == CUDA_SUCCESS && !call->capturing)
+		RS_ENGINE(rs_engine_synced_queue(rs_state.engine, t->thread, call->q));
+}
 
 #define HOST(sym, flavour, params, args)                                                           \
 	RS_HOOK(sym, params)                                                                       \
@@ -66,6 +66,7 @@ SYNC(cuCtxSynchronize_v2, (CUcontext ctx), (ctx))
 		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_HOST, hStream, flavour, NULL);        \
 		call.host_effect = 1;                                                              \
 		RS_CALL(t, &call, r, sym, args);                                                   \
+		host_may_know(t, &call, r);                                                        \
 		RS_LEAVE(t, r);                                                                    \
 	}
 

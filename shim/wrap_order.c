@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What orders streams: events, waits, synchronisation (entry_points.def, groups C8, D1 to D3).
+ *
+ * Told after the real call succeeded; what a capture records is a graph's order and is not told. Where the
+ * engine has no word for an order it is told of a stronger one: that may hide a race, it cannot invent one.
+ * Synchronising is also the moment at which the engine looks for finished digests.
+ * Callers: the program, any thread. No locks here.
+ */
+#include "shim/call.h"
+
+#define AFTER(sym, params, args, told)                                                             \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		r = rs_real.sym args;                                                              \
+		if (r == CUDA_SUCCESS)                                                             \
+			told;                                                                      \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+/* --- events ------------------------------------------------------------------------------------- */
+
+static void recorded(struct rs_tls *t, CUevent event, CUstream stream, enum rs_flavour flavour)
+{
+	if (!rs_queue_capturing(stream, flavour))
+		RS_ENGINE(rs_engine_event_record(rs_state.engine, t->thread,
+						 rs_queue_of(t, stream, flavour),
+						 (uintptr_t)event));
+}
+
+#define RECORD(sym, flavour)                                                                       \
+	AFTER(sym, (CUevent hEvent, CUstream hStream), (hEvent, hStream),                          \
+	      recorded(t, hEvent, hStream, flavour))
+RECORD(cuEventRecord, RS_PLAIN)
+RECORD(cuEventRecord_ptsz, RS_PTSZ)
+#define RECORD_FLAGS(sym, flavour)                                                                 \
+	AFTER(sym, (CUevent hEvent, CUstream hStream, unsigned int flags),                         \
+	      (hEvent, hStream, flags), recorded(t, hEvent, hStream, flavour))
+RECORD_FLAGS(cuEventRecordWithFlags, RS_PLAIN)
+RECORD_FLAGS(cuEventRecordWithFlags_ptsz, RS_PTSZ)
+
+static void waits(struct rs_tls *t, uint64_t event, CUstream stream, enum rs_flavour flavour)
+{
+	if (!rs_queue_capturing(stream, flavour))
+		RS_ENGINE(rs_engine_event_wait(rs_state.engine, t->thread,
+					       rs_queue_of(t, stream, flavour), event));
+}
+
+#define WAIT(sym, flavour)                                                                         \
+	AFTER(sym, (CUstream hStream, CUevent hEvent, unsigned int Flags),                         \
+	      (hStream, hEvent, Flags), waits(t, (uintptr_t)hEvent, hStream, flavour))
+WAIT(cuStreamWaitEvent, RS_PLAIN)
+WAIT(cuStreamWaitEvent_ptsz, RS_PTSZ)
+
+/* An event that the engine does not know is one whose waiters come after everything. */
+static void forget(CUevent event)
+{
+	RS_ENGINE(rs_engine_event_destroy(rs_state.engine, (uintptr_t)event));
+}
+
+AFTER(cuEventDestroy, (CUevent hEvent), (hEvent), forget(hEvent))
+AFTER(cuEventDestroy_v2, (CUevent hEvent), (hEvent), forget(hEvent))
+/* All streams of a context at once. */
+AFTER(cuCtxRecordEvent, (CUcontext hCtx, CUevent hEvent), (hCtx, hEvent), forget(hEvent))
+AFTER(cuGreenCtxRecordEvent, (CUgreenCtx hCtx, CUevent hEvent), (hCtx, hEvent), forget(hEvent))
+
+static void passed(CUevent event)
+{
+	RS_ENGINE(rs_engine_synced_event(rs_state.engine, (uintptr_t)event));
+}
+
+AFTER(cuCtxWaitEvent, (CUcontext hCtx, CUevent hEvent), (hCtx, hEvent), passed(hEvent))
+AFTER(cuGreenCtxWaitEvent, (CUgreenCtx hCtx, CUevent hEvent), (hCtx, hEvent), passed(hEvent))
+AFTER(cuEventQuery, (CUevent hEvent), (hEvent), passed(hEvent))
+static void passed_waiting(CUevent event)
+{
+	passed(event);
+	rs_guard_poll();
+}
+AFTER(cuEventSynchronize, (CUevent hEvent), (hEvent), passed_waiting(hEvent))
+
+/* --- synchronisation ---------------------------------------------------------------------------- */
+
+static void synced(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
+{
+	RS_ENGINE(rs_engine_synced_queue(rs_state.engine, t->thread,
+					 rs_queue_of(t, stream, flavour)));
+	rs_guard_poll();
+}
+
+#define SYNC(sym, flavour) AFTER(sym, (CUstream hStream), (hStream), synced(t, hStream, flavour))
+SYNC(cuStreamSynchronize, RS_PLAIN)
+SYNC(cuStreamSynchronize_ptsz, RS_PTSZ)
+SYNC(cuStreamQuery, RS_PLAIN)
+SYNC(cuStreamQuery_ptsz, RS_PTSZ)
+
+static void synced_ctx(uint64_t ctx)
+{
+	RS_ENGINE(rs_engine_synced_ctx(rs_state.engine, ctx));
+	rs_guard_poll();
+}
+
+AFTER(cuCtxSynchronize, (void), (), synced_ctx(rs_ctx_current(t)))
+AFTER(cuCtxSynchronize_v2, (CUcontext ctx), (ctx),
+      synced_ctx(ctx ? (uintptr_t)ctx : rs_ctx_current(t)))
+
+/* --- semaphores --------------------------------------------------------------------------------- */
+
+/* Somebody outside says when to go on: after whatever there was. */
+static void semaphore_waits(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
+{
+	if (!rs_queue_capturing(stream, flavour))
+		RS_ENGINE(
+			rs_engine_synced_ctx(rs_state.engine, rs_queue_of(t, stream, flavour).ctx));
+}
+
+#define WAIT_EXTERNAL(sym, flavour)                                                                \
+	AFTER(sym,                                                                                 \
+	      (const CUexternalSemaphore *extSemArray,                                             \
+	       const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,    \
+	       CUstream stream),                                                                   \
+	      (extSemArray, paramsArray, numExtSems, stream), semaphore_waits(t, stream, flavour))
+WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync, RS_PLAIN)
+WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync_ptsz, RS_PTSZ)
+
+/* A value in memory is waited for like an event of that address (wrap_fill.c records it). */
+#define WAIT_VALUE(sym, flavour, type)                                                             \
+	AFTER(sym, (CUstream stream, CUdeviceptr addr, type value, unsigned int flags),            \
+	      (stream, addr, value, flags), waits(t, addr, stream, flavour))
+WAIT_VALUE(cuStreamWaitValue32, RS_PLAIN, cuuint32_t)
+WAIT_VALUE(cuStreamWaitValue32_ptsz, RS_PTSZ, cuuint32_t)
+WAIT_VALUE(cuStreamWaitValue32_v2, RS_PLAIN, cuuint32_t)
+WAIT_VALUE(cuStreamWaitValue32_v2_ptsz, RS_PTSZ, cuuint32_t)
+WAIT_VALUE(cuStreamWaitValue64, RS_PLAIN, cuuint64_t)
+WAIT_VALUE(cuStreamWaitValue64_ptsz, RS_PTSZ, cuuint64_t)
+WAIT_VALUE(cuStreamWaitValue64_v2, RS_PLAIN, cuuint64_t)
+WAIT_VALUE(cuStreamWaitValue64_v2_ptsz, RS_PTSZ, cuuint64_t)
