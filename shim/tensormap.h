@@ -16,6 +16,12 @@ static inline int rs_tensormap_any(void)
 	return __atomic_load_n(&rs_tensormap_count, __ATOMIC_RELAXED) != 0;
 }
 
+/* Ranges that a scan of so many bytes may add. */
+static inline unsigned rs_tensormap_room(uint64_t bytes)
+{
+	return (unsigned)(bytes / 64);
+}
+
 /*
  * Adds an access, of all the allocation and either way, for each tensor map in the parameters
  * [params, params + bytes). a: the call's ranges, `room` of them; too little makes it an unknown writer.

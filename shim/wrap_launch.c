@@ -12,6 +12,7 @@
  */
 #include "shim/describe.h"
 #include "shim/memo.h"
+#include "shim/tensormap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -254,11 +255,13 @@ static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel 
 	const struct rs_ptx_kernel *ptx = k->code->ptx;
 	const struct rs_global *g = NULL;
 	struct rs_access *a;
-	unsigned n, ng = 0;
+	unsigned n, ng = 0, maps = 0;
 
 	if (uses_globals(k->code))
 		c->untracked |= (uint8_t)rs_kernels_globals(t, k, &g, &ng);
-	n = (ptx ? 2 * ptx->nwords : (unsigned)(b.n / 8)) + ng;
+	if (rs_unlikely(rs_tensormap_any()))
+		maps = rs_tensormap_room(b.n);
+	n = (ptx ? 2 * ptx->nwords : (unsigned)(b.n / 8)) + ng + maps;
 	a = t->access;
 	if (rs_unlikely(n > t->access_cap))
 		RS_ENGINE(a = rs_call_scratch(t, n + 16));
@@ -270,6 +273,8 @@ static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel 
 		by_ptx(c, m, a, ptx, b, l);
 	else
 		by_scan(c, a, b);
+	if (maps && !c->everything)
+		rs_tensormap_scan(c, a, n - ng, b.data, b.n);
 	globals(c, a, ptx, g, ng);
 	return 0;
 }
@@ -355,6 +360,21 @@ static struct rs_launch from_config(const CUlaunchConfig *c, CUfunction f, void 
 				  extra};
 }
 
+/* An event that the launch itself records: whoever waits for it counts as ordered. */
+static void events_of(const CUlaunchConfig *c)
+{
+	for (unsigned i = 0; i < c->numAttrs; i++) {
+		CUevent event = NULL;
+
+		if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+			event = c->attrs[i].value.programmaticEvent.event;
+		else if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+			event = c->attrs[i].value.launchCompletionEvent.event;
+		if (event)
+			RS_ENGINE(rs_engine_event_destroy(rs_state.engine, (uintptr_t)event));
+	}
+}
+
 #define LAUNCH_EX(sym, flavour)                                                                    \
 	RS_HOOK(sym,                                                                               \
 		(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra))   \
@@ -369,6 +389,8 @@ static struct rs_launch from_config(const CUlaunchConfig *c, CUfunction f, void 
 		l = from_config(config, f, kernelParams, extra);                                   \
 		rs_launch_describe(&call, t, &l);                                                  \
 		RS_CALL(t, &call, r, sym, (config, f, kernelParams, extra));                       \
+		if (r == CUDA_SUCCESS && config->numAttrs)                                         \
+			events_of(config);                                                         \
 		RS_LEAVE(t, r);                                                                    \
 	}
 LAUNCH_EX(cuLaunchKernelEx, RS_PLAIN)
