@@ -40,6 +40,7 @@ static inline void rs_call_begin(struct rs_call *c, struct rs_tls *t, enum rs_ep
 		.kind = kind,
 		.q = rs_queue_of(t, stream, flavour),
 		.access = access,
+		.generation = rs_engine_generation(rs_state.engine),
 		.capturing = (uint8_t)rs_queue_capturing(stream, flavour),
 	};
 }
@@ -49,7 +50,7 @@ static inline void rs_call_ident(struct rs_call *c, uint64_t value)
 	c->ident = rs_digest_mix(c->ident + value * RS_DIGEST_K);
 }
 
-static inline int rs_call_known(uint64_t addr)
+static inline const void *rs_call_known(uint64_t addr)
 {
 	uint64_t base, bytes;
 
@@ -60,14 +61,18 @@ static inline int rs_call_known(uint64_t addr)
 static inline void rs_call_device(struct rs_call *c, struct rs_access *a, uint64_t addr,
 				  uint64_t bytes, int dir, int dense, unsigned slot)
 {
+	const void *memory;
+
 	if (!bytes)
 		return;
-	if (rs_unlikely(!rs_call_known(addr))) {
+	memory = rs_call_known(addr);
+	if (rs_unlikely(!memory)) {
 		c->untracked = 1;
 		return;
 	}
 	a[c->naccess++] = (struct rs_access){.addr = addr,
 					     .bytes = bytes,
+					     .memory = memory,
 					     .dir = (uint8_t)dir,
 					     .how = RS_HOW_EXACT,
 					     .dense = (uint8_t)dense,

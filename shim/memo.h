@@ -43,11 +43,10 @@ struct rs_memo {
 void rs_memo_void(void);
 extern uint64_t rs_memo_voided;
 
-/* Never 0. To be taken before anything is looked up. */
-static inline uint64_t rs_memo_generation(void)
+/* Never 0. Of a call that has been begun, before anything is looked up for it. */
+static inline uint64_t rs_memo_generation(const struct rs_call *call)
 {
-	return 1 + rs_engine_generation(rs_state.engine) +
-	       __atomic_load_n(&rs_memo_voided, __ATOMIC_ACQUIRE);
+	return 1 + call->generation + __atomic_load_n(&rs_memo_voided, __ATOMIC_ACQUIRE);
 }
 
 /* The entry for that launch, if it is the one that followed the thread's last launch before; else NULL. */

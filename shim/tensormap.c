@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "shim/handles.h"
+#include "shim/memo.h"
 
 #define BYTES 128u
 #define ALIGN 64u
@@ -49,6 +50,7 @@ static void remember(const CUtensorMap *map, void *address)
 	if (count < MAX && rs_handles_set(&known, key, address))
 		count = MAX;
 	__atomic_store_n(&rs_tensormap_count, count + 1, __ATOMIC_RELEASE);
+	rs_memo_void();
 	pthread_mutex_unlock(&lock);
 }
 

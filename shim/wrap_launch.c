@@ -109,23 +109,25 @@ static uint64_t word_at(struct rs_params b, uint64_t offset)
  * Narrows [*lo, *hi) to the allocation that the pointer is in. Bounds cover what the address arithmetic can
  * reach; a guard (padding of a convolution) may keep the kernel from the part outside.
  */
-static int inside(uint64_t word, uint64_t *lo, uint64_t *hi)
+static const void *inside(uint64_t word, uint64_t *lo, uint64_t *hi)
 {
 	/* A pointer to the end of an allocation, used backwards, is not in it: its first byte is. */
 	uint64_t probe[2] = {word, *lo}, base, bytes, from, to;
+	const void *memory;
 
 	for (int i = 0; i < 2; i++) {
-		if (!rs_engine_lookup(rs_state.engine, probe[i], &base, &bytes))
+		memory = rs_engine_lookup(rs_state.engine, probe[i], &base, &bytes);
+		if (!memory)
 			continue;
 		from = *lo < base ? base : *lo;
 		to = *hi > base + bytes ? base + bytes : *hi;
 		if (from < to) {
 			*lo = from;
 			*hi = to;
-			return 1;
+			return memory;
 		}
 	}
-	return 0;
+	return NULL;
 }
 
 /* One direction of a word that the kernel dereferences. */
@@ -133,6 +135,7 @@ static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_k
 		   uint32_t i, enum rs_ptx_dir dir, uint64_t word, struct rs_ptx_extent e)
 {
 	uint64_t lo = word, hi = word + 1;
+	const void *memory;
 
 	if (!(k->words[i].dir & dir))
 		return;
@@ -142,12 +145,14 @@ static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_k
 		lo = word + (uint64_t)e.lo;
 		hi = word + (uint64_t)e.hi;
 	}
-	if (!inside(word, &lo, &hi)) {
+	memory = inside(word, &lo, &hi);
+	if (!memory) {
 		c->untracked = 1;
 		return;
 	}
 	a[c->naccess++] = (struct rs_access){.addr = lo,
 					     .bytes = hi - lo,
+					     .memory = memory,
 					     .dir = dir == RS_PTX_READS ? RS_READ : RS_WRITE,
 					     .how = RS_HOW_PTX,
 					     .whole = !e.known,
@@ -206,11 +211,14 @@ static void by_scan(struct rs_call *c, struct rs_access *a, struct rs_params b)
 {
 	for (uint64_t at = 0; at + 8 <= b.n; at += 8) {
 		uint64_t word = word_at(b, at);
+		const void *memory;
 
 		/* No device address is that small. */
-		if (word < 4096 || !rs_call_known(word))
+		memory = word < 4096 ? NULL : rs_call_known(word);
+		if (!memory)
 			continue;
 		a[c->naccess++] = (struct rs_access){.addr = word,
+						     .memory = memory,
 						     .dir = RS_READ | RS_WRITE,
 						     .how = RS_HOW_REACHABLE,
 						     .whole = 1,
@@ -292,7 +300,7 @@ void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_lau
 		return;
 	}
 	c->name = k->code->name;
-	generation = rs_memo_generation();
+	generation = rs_memo_generation(c);
 	m = rs_memo_next(t, k, l);
 	if (rs_likely(m)) {
 		b = (struct rs_params){m->params, m->bytes};

@@ -369,7 +369,8 @@ uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 	return i - 1;
 }
 
-int rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base, uint64_t *ret_bytes)
+const void *rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base,
+			     uint64_t *ret_bytes)
 {
 	void *v = rs_addrmap_find(e->map, addr, ret_base, ret_bytes);
 	const struct rs_mapping *m = rs_mapping_of(v);
@@ -378,7 +379,7 @@ int rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base, uin
 		*ret_base = __atomic_load_n(&m->res_base, __ATOMIC_RELAXED);
 		*ret_bytes = __atomic_load_n(&m->res_bytes, __ATOMIC_RELAXED);
 	}
-	return v != NULL;
+	return v;
 }
 
 uint64_t rs_engine_generation(const struct rs_engine *e)

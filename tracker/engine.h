@@ -93,10 +93,12 @@ void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q);
 uint64_t rs_engine_trim(struct rs_engine *e);
 
 /*
- * Largest range around addr that the engine knows: 1 and *ret_base, *ret_bytes, or 0. For mapped memory
- * that is its whole reservation, for a pointer into one mapping may be used to reach the next. Lock-free.
+ * Largest range around addr that the engine knows: *ret_base, *ret_bytes, and what it is (for rs_access.memory), or
+ * NULL. For mapped memory that is its whole reservation, for a pointer into one mapping may be used to reach
+ * the next. Lock-free.
  */
-int rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base, uint64_t *ret_bytes);
+const void *rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base,
+			     uint64_t *ret_bytes);
 /* Changes whenever an address may have got, or lost, or changed its memory: a cached lookup is then void. */
 uint64_t rs_engine_generation(const struct rs_engine *e);
 
@@ -177,7 +179,9 @@ enum rs_how {
 struct rs_access {
 	uint64_t addr;	/* whole: any address inside the allocation */
 	uint64_t bytes; /* whole: ignored */
-	uint8_t dir;	/* RS_READ | RS_WRITE */
+	/* rs_engine_lookup's answer for addr, of the call's generation; NULL: the engine looks it up */
+	const void *memory;
+	uint8_t dir; /* RS_READ | RS_WRITE */
 	uint8_t how;
 	uint8_t whole; /* no bounds known: all of the allocation around addr */
 	uint8_t dense; /* writes: every byte of the range is certainly written */
@@ -199,6 +203,7 @@ struct rs_call {
 	enum rs_call_kind kind;
 	struct rs_queue q;
 	const struct rs_access *access;
+	uint64_t generation; /* rs_engine_generation before the accesses were looked up */
 	unsigned naccess;
 	uint8_t everything;   /* may read and write any allocation (unknown writer) */
 	uint8_t host_effect;  /* copies to host memory or runs host code */
