@@ -80,6 +80,7 @@ void rs_graph_instantiated(struct rs_tls *t, CUgraphExec exec, CUgraph graph, ui
 
 	if (g) {
 		g->refs = 1;
+		g->exec = exec;
 		pthread_mutex_init(&g->lock, NULL);
 		g->nodes = rs_graph_walk(t, graph, &g->flags);
 		/* The device may launch it, too, by kernels that are unknown writers, and change its nodes. */

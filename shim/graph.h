@@ -83,6 +83,9 @@ struct rs_graph {
 	pthread_mutex_t lock;
 	uint32_t refs; /* under the map's lock */
 	uint32_t flags;
+	CUgraphExec exec;
+	struct rs_queue last; /* a launch comes after the launches before, whatever their streams */
+	uint8_t launched;
 	struct rs_nodes nodes;
 	struct rs_graph_work work;
 };

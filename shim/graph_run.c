@@ -290,6 +290,8 @@ void rs_graph_before(struct rs_tls *t, struct rs_graph *g, struct rs_queue q, in
 {
 	struct run r = {t, &g->work, q};
 
+	if (!idle && g->launched && (g->last.ctx != q.ctx || g->last.stream != q.stream))
+		wait_for(&r, (uintptr_t)g->exec);
 	g->work.nsteps = g->work.naccess = 0;
 	each(&r, &g->nodes, idle);
 }
@@ -398,6 +400,8 @@ void rs_graph_after(struct rs_tls *t, struct rs_graph *g, struct rs_queue q, CUr
 	struct rs_graph_work *w = &g->work;
 	struct run r = {t, w, q};
 
+	g->last = q;
+	g->launched = 1;
 	if (result != CUDA_SUCCESS)
 		unallocate(&r);
 	if (idle)
@@ -411,6 +415,8 @@ void rs_graph_after(struct rs_tls *t, struct rs_graph *g, struct rs_queue q, CUr
 		s->call.access = &w->access[s->first];
 		rs_guard_after(t, &s->call, result);
 	}
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
+		record(&r, (uintptr_t)g->exec);
 		records(&r, &g->nodes);
+	}
 }

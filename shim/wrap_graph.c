@@ -60,6 +60,7 @@ RS_HOOK(cuGraphExecDestroy, (CUgraphExec exec))
 
 	RS_ENTER(t, cuGraphExecDestroy, (exec));
 	RS_ENGINE(rs_graph_destroyed(exec));
+	RS_ENGINE(rs_engine_event_destroy(rs_state.engine, (uintptr_t)exec));
 	r = rs_real.cuGraphExecDestroy(exec);
 	RS_LEAVE(t, r);
 }

@@ -195,6 +195,44 @@ static CUgraphExec pair_exec(struct pair *p)
 	return exec;
 }
 
+/* A node that fills s before, and does not run: it is disabled, or the body of a condition that is not met. */
+static CUgraphNode skipped_fill(CUgraph g, dev s)
+{
+	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+	CUgraphNode n;
+
+	if (!option("conditional"))
+		return fill_node(g, NULL, s, 1, 1);
+	MUST(cuCtxGetCurrent(&p.conditional.ctx));
+	MUST(cuGraphConditionalHandleCreate(&p.conditional.handle, g, p.conditional.ctx, 0,
+					    CU_GRAPH_COND_ASSIGN_DEFAULT));
+	p.conditional.type = CU_GRAPH_COND_TYPE_IF;
+	p.conditional.size = 1;
+	MUST(cuGraphAddNode(&n, g, NULL, NULL, 0, &p));
+	fill_node(p.conditional.phGraph_out[0], NULL, s, 1, 1);
+	return n;
+}
+
+static void skipped(void)
+{
+	struct pair p = {STATE("state:s", 1, 1), STATE(NULL, 1, 7), alloc(1)};
+	CUgraph g = new_graph();
+	CUgraphNode n = skipped_fill(g, p.s);
+	unsigned one = 1;
+	CUgraphExec exec;
+
+	KERNEL_NODE(g, KERNEL_NODE(g, n, "mul", 1, &p.y, &p.x, &p.s), "add", 1, &p.s, &one);
+	exec = instantiate(g);
+	MUST(cuGraphDestroy(g));
+	if (!option("conditional"))
+		MUST(cuGraphNodeSetEnabled(exec, n, 0));
+	segment(1, run_exec, exec);
+	segment(0, run_exec, exec);
+	probe("y", p.y, 1);
+	probe("s", p.s, 1);
+	destroy_execs();
+}
+
 /* C02 with the forward, the replay, or both in a graph. */
 static void pair(void)
 {
@@ -489,6 +527,22 @@ static void temp(void)
 	destroy_execs();
 }
 
+/* Memory that a graph has left behind, when nobody was interested in its launch, is state like any other. */
+static void left(void)
+{
+	struct temp p = {STATE(NULL, 1, 1), STATE(NULL, 1, 7), alloc(1), 0};
+	dev in[2] = {0, alloc(1)};
+
+	MUST(cuGraphLaunch(captured(temp_segment, &p), on));
+	in[0] = p.t;
+	run_forward("block", 0, reading_segment, in);
+	fill(p.t, 9, 1);
+	run_replay("block", 0, reading_segment, in, "y", 1);
+	probe("t", p.t, 1);
+	MUST(cuMemFreeAsync(p.t, on));
+	destroy_execs();
+}
+
 /* --- order ---------------------------------------------------------------------------------- */
 
 /* The forward's stream and the writer's are ordered by an event that a graph records, or waits for. */
@@ -558,8 +612,10 @@ static void conditional(void)
 /* --- main ----------------------------------------------------------------------------------- */
 
 static const struct hazard_case cases[] = {
-	{"pair", pair},	    {"over", over}, {"writer", writer},		  {"refused", refused},
-	{"opaque", opaque}, {"temp", temp}, {"conditional", conditional}, {"event", event},
+	{"pair", pair},	      {"over", over},	    {"writer", writer},
+	{"refused", refused}, {"skipped", skipped}, {"left", left},
+	{"opaque", opaque},   {"temp", temp},	    {"conditional", conditional},
+	{"event", event},
 };
 
 HAZARD_MAIN(cases)

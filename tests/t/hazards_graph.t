@@ -5,7 +5,8 @@ import os
 import sys
 
 os.environ.setdefault("RS_SEEDS", "10" if os.environ.get("RS_SAN") else "50")
-from hazards_rig import Case, check_cases, diverges, plan, rejects, twice, words  # noqa: E402
+from hazards_rig import (MODES, Case, Run, check_cases, diverges, ok, plan, rejects, show, twice,  # noqa: E402
+                         words)
 
 BLOCK = ("block", 0)
 CANNOT_TELL = dict(entry="unknown", product="unknown", after="unknown")
@@ -31,6 +32,11 @@ CASES = [
     # Forward, replay, or both in a graph: built by hand, nested, captured.
     *[Case(f"pair{how}{made}", *PAIR) for made in ("", " child", " captured") for how in ("", " forward", " replay")],
 
+    # A fill that does not run must not pass for the state's first access.
+    # The audit names the first that may have written.
+    Case("skipped", *PAIR),
+    Case("skipped conditional", *PAIR[:2], {BLOCK: diverges(twice("s", HOW["memset"]))}),
+
     # What a later node overwrites is not compared with what a launch of another kind has left in the middle.
     over("over", [10, 15, 20, 25], [5, 10, 15, 20], AGAIN),
     over("over replay", [10, 15, 20, 25], [5, 10, 15, 20], AGAIN),
@@ -53,6 +59,8 @@ CASES = [
     *[Case(f"temp kept{before}", dict(y=70, s=3, t=7, t_again=14), dict(y=35, s=2, t=7, t_again=7), AGAIN)
       for before in ("", " before")],
 
+    Case("left kept", dict(y=9, t=9), dict(y=7, t=9), {BLOCK: diverges({"RS010": [("", "cuMemsetD32")]}, after="equal")}),
+
     # A body that may run writes in the eyes of the tool; what it leaves equal is no hazard.
     Case("conditional", dict(y=9, C=9), dict(y=3, C=9),
          {BLOCK: diverges({"RS010": [("C", HOW["memset"])]}, after="equal")}),
@@ -64,8 +72,21 @@ CASES = [
 ]
 
 
+def check_threads():
+    """Two threads launch one graph, each in windows of its own: every replay is seen, and matches."""
+    for mode in MODES:
+        for schedule in ("eager", "random:3"):
+            run = Run("graph_threads", "", mode, schedule)
+            bad = [r for r in run.records if r["outcome"] != "match"]
+            ok(not run.status and run.words == {"y": 35} and len(run.records) == (0 if mode == "none" else 40) and not bad,
+               f"two threads, one graph: {mode}, {schedule}", run.status, run.words, len(run.records), run.stderr[-300:],
+               *map(show, bad[:4]))
+
+
 def main():
     check_cases("hazards_graph", CASES, sys.argv[1:])
+    if not sys.argv[1:]:
+        check_threads()
     return plan()
 
 
