@@ -119,8 +119,9 @@ $(O)/obj/planner/cmd_entrypoints.o: BASE += -I$(O)/gen
 # The digest kernel's PTX is part of the library.
 $(O)/obj/shim/devops.o: shim/kernels/digest.ptx
 
-# The dlsym door is called while a sanitizer starts, before instrumented code can run; bypass.c reads others' memory.
-$(O)/obj/shim/doors.o $(O)/obj/shim/bypass.o: BASE := $(filter-out $(SAN),$(BASE))
+# The dlsym door is called while a sanitizer starts, before instrumented code can run; the other two read what belongs
+# to others.
+$(O)/obj/shim/doors.o $(O)/obj/shim/bypass.o $(O)/obj/shim/object.o: BASE := $(filter-out $(SAN),$(BASE))
 
 $(SHIM): $(call objs,$(SHIM_SRC)) $(O)/libtracker.a $(wildcard shim/*.map) | $(PYHOOK)
 	$(call msg,LINK,$@)

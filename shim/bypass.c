@@ -17,8 +17,8 @@
  * Compiled without instrumentation: what is read belongs to others.
  */
 #include "shim/bypass.h"
-#include "shim/curand.h"
 #include "shim/log.h"
+#include "shim/object.h"
 #include "shim/shim.h"
 
 #include <dlfcn.h>
@@ -30,12 +30,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BEFORE	  16   /* objects in front of us in load order */
-#define EXAMINED  4096 /* a power of two; beyond it objects are examined again */
-#define MAIN	  4096 /* objects of our namespace */
-#define NAMED	  32
-#define TEXT_MAX  (16u << 20) /* more is not searched */
-#define RELOC_MAX 100000u     /* of an object of another namespace */
+#define BEFORE	 16   /* objects in front of us in load order */
+#define EXAMINED 4096 /* a power of two; beyond it objects are examined again */
+#define MAIN	 4096 /* objects of our namespace */
+#define NAMED	 32
+#define TEXT_MAX (16u << 20) /* more is not searched */
 
 struct named {
 	char object[256], how[16], what[64];
@@ -108,133 +107,6 @@ static void say(struct named *n, uint64_t step)
 	rs_records_write(rs_state.records, RS_RECORD_EVENTS, &j);
 }
 
-/* --- reading an object -------------------------------------------------------------------------- */
-
-/* An object in memory; fd < 0: mapped for as long as the callback runs, else to be read through it. */
-struct image {
-	uintptr_t bias;
-	int fd;
-	const char *name;
-	uintptr_t symtab, strtab, rela, jmprel, soname;
-	size_t relasz, pltrelsz;
-};
-
-static int peek(const struct image *im, uintptr_t addr, void *out, size_t n)
-{
-	if (im->fd >= 0)
-		return pread(im->fd, out, n, (off_t)addr) == (ssize_t)n;
-	memcpy(out, (const void *)addr, n);
-	return 1;
-}
-
-static int peek_text(const struct image *im, uintptr_t addr, char *out, size_t size)
-{
-	ssize_t n;
-
-	if (im->fd < 0) {
-		snprintf(out, size, "%s", (const char *)addr);
-		return 1;
-	}
-	n = pread(im->fd, out, size - 1, (off_t)addr);
-	out[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
-
-/* glibc relocates the pointers in place, unless the section cannot be written. */
-static uintptr_t at(const struct image *im, uintptr_t value)
-{
-	return value < im->bias ? im->bias + value : value;
-}
-
-static int read_dynamic(struct image *im, uintptr_t addr)
-{
-	ElfW(Dyn) d;
-	size_t relacount = 0;
-
-	for (unsigned i = 0; i < 512; i++) {
-		if (!peek(im, addr + i * sizeof(d), &d, sizeof(d)))
-			return 0;
-		if (d.d_tag == DT_NULL)
-			break;
-		if (d.d_tag == DT_SYMTAB)
-			im->symtab = at(im, d.d_un.d_ptr);
-		else if (d.d_tag == DT_STRTAB)
-			im->strtab = at(im, d.d_un.d_ptr);
-		else if (d.d_tag == DT_RELA)
-			im->rela = at(im, d.d_un.d_ptr);
-		else if (d.d_tag == DT_RELASZ)
-			im->relasz = d.d_un.d_val;
-		else if (d.d_tag == DT_RELACOUNT)
-			relacount = d.d_un.d_val;
-		else if (d.d_tag == DT_JMPREL)
-			im->jmprel = at(im, d.d_un.d_ptr);
-		else if (d.d_tag == DT_PLTRELSZ)
-			im->pltrelsz = d.d_un.d_val;
-		else if (d.d_tag == DT_SONAME)
-			im->soname = d.d_un.d_val;
-	}
-	/* Relative ones come first and have no symbol. */
-	relacount *= sizeof(ElfW(Rela));
-	if (im->rela && relacount <= im->relasz) {
-		im->rela += relacount;
-		im->relasz -= relacount;
-	}
-	return im->symtab && im->strtab;
-}
-
-static int is_driver(const struct image *im)
-{
-	const char *slash = strrchr(im->name, '/');
-	char soname[32] = "";
-
-	if (im->soname && im->strtab)
-		peek_text(im, im->strtab + im->soname, soname, sizeof(soname));
-	return !strncmp(soname, "libcuda.so", 10) ||
-	       !strncmp(slash ? slash + 1 : im->name, "libcuda.so", 10);
-}
-
-/* 0: no concern of ours, 1: a way to the driver, 2: a function that we wrap. */
-static int concern(const char *name)
-{
-	if (!strcmp(name, "dlsym") || !strcmp(name, "dlvsym"))
-		return 1;
-	if (name[0] != 'c' || name[1] != 'u')
-		return 0;
-	return rs_real_knows(name) || rs_curand_knows(name) ? 2 : 0;
-}
-
-#if defined(__x86_64__)
-#define IS_SLOT(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT)
-#else
-#define IS_SLOT(type) ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT)
-#endif
-
-/* The next slot in a table of relocations whose symbol is imported and concerns us. */
-static int next_slot(const struct image *im, uintptr_t table, size_t bytes, size_t *pos, char *name,
-		     size_t size, uintptr_t *ret_slot)
-{
-	ElfW(Rela) r;
-	ElfW(Sym) s;
-	int kind;
-
-	for (; *pos + sizeof(r) <= bytes; *pos += sizeof(r)) {
-		if (!peek(im, table + *pos, &r, sizeof(r)))
-			return 0;
-		if (!IS_SLOT(ELF64_R_TYPE(r.r_info)) || !ELF64_R_SYM(r.r_info))
-			continue;
-		if (!peek(im, im->symtab + ELF64_R_SYM(r.r_info) * sizeof(s), &s, sizeof(s)) ||
-		    s.st_shndx != SHN_UNDEF || !peek_text(im, im->strtab + s.st_name, name, size))
-			continue;
-		kind = concern(name);
-		if (!kind)
-			continue;
-		*ret_slot = im->bias + r.r_offset;
-		*pos += sizeof(r);
-		return kind;
-	}
-	return 0;
-}
-
 /* --- our namespace ------------------------------------------------------------------------------ */
 
 static int inside(const struct range *r, uintptr_t addr)
@@ -298,7 +170,8 @@ static int names_driver(const struct dl_phdr_info *info)
 }
 
 /* Returns whether there are slots that have not been bound. */
-static int judge(const struct dl_phdr_info *info, const struct image *im, const struct range *own)
+static int judge(const struct dl_phdr_info *info, const struct rs_object *im,
+		 const struct range *own)
 {
 	const uintptr_t table[] = {im->jmprel, im->rela};
 	const size_t bytes[] = {im->pltrelsz, im->relasz};
@@ -309,8 +182,8 @@ static int judge(const struct dl_phdr_info *info, const struct image *im, const 
 	for (unsigned t = 0; t < 2; t++) {
 		size_t pos = 0;
 
-		while ((kind = next_slot(im, table[t], table[t] ? bytes[t] : 0, &pos, name,
-					 sizeof(name), &slot))) {
+		while ((kind = rs_object_slot(im, table[t], table[t] ? bytes[t] : 0, &pos, name,
+					      sizeof(name), &slot))) {
 			int fine = 0;
 
 			to = *(const uintptr_t *)slot;
@@ -346,7 +219,7 @@ static int known(const void *key, int add)
 
 static int each(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct image im = {.bias = info->dlpi_addr, .fd = -1, .name = info->dlpi_name};
+	struct rs_object im = {.bias = info->dlpi_addr, .fd = -1, .name = info->dlpi_name};
 	struct range own = extent(info);
 	uintptr_t dynamic = 0;
 	int *ret_open = arg;
@@ -367,9 +240,9 @@ static int each(struct dl_phdr_info *info, size_t size, void *arg)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			dynamic = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
 	if (!im.name || !*im.name || !dynamic || known(info->dlpi_phdr, 0) ||
-	    !read_dynamic(&im, dynamic))
+	    !rs_object_dynamic(&im, dynamic))
 		return 0;
-	if (is_driver(&im)) {
+	if (rs_object_is_driver(&im)) {
 		look.driver = 1;
 		return 0; /* its own calls are its own business; looked at each time, for the line above */
 	}
@@ -413,9 +286,12 @@ static void map_line(const char *line)
 	    path[0] != '/')
 		return;
 	if (!offset && perms[0] == 'r' && !in_main(start)) {
-		if (nmapped >= IMAGES)
-			return;
-		m = &mapped[nmapped++];
+		/* What came before was a file of data. */
+		if (!m || m->executable) {
+			if (nmapped >= IMAGES)
+				return;
+			m = &mapped[nmapped++];
+		}
 		m->start = start;
 		m->executable = 0;
 		memcpy(m->path, path, sizeof(path));
@@ -450,69 +326,32 @@ static void read_maps(void)
 		close(fd);
 }
 
-static int open_image(struct image *im, const struct mapped *m, int fd)
-{
-	ElfW(Ehdr) eh;
-	ElfW(Phdr) ph;
-	uintptr_t dynamic = 0;
-	int first = 1;
-
-	*im = (struct image){.fd = fd, .name = m->path};
-	if (!peek(im, m->start, &eh, sizeof(eh)) || memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
-	    eh.e_type != ET_DYN || eh.e_phnum > 64)
-		return 0;
-	for (unsigned i = 0; i < eh.e_phnum; i++) {
-		if (!peek(im, m->start + eh.e_phoff + i * sizeof(ph), &ph, sizeof(ph)))
-			return 0;
-		if (ph.p_type == PT_LOAD && first) {
-			im->bias = m->start - (ph.p_vaddr & ~(uintptr_t)(getpagesize() - 1));
-			first = 0;
-		} else if (ph.p_type == PT_DYNAMIC) {
-			dynamic = ph.p_vaddr;
-		}
-	}
-	return dynamic && read_dynamic(im, im->bias + dynamic);
-}
-
-/* The first function that it imports and we know, a driver's if there is one; "": none. */
-static void imports(const struct image *im, char what[128])
-{
-	const uintptr_t table[] = {im->jmprel, im->rela};
-	const size_t bytes[] = {im->pltrelsz, im->relasz}, most = RELOC_MAX * sizeof(ElfW(Rela));
-	char name[128];
-	uintptr_t slot;
-	int worst = 0, kind;
-
-	what[0] = '\0';
-	for (unsigned t = 0; t < 2 && worst < 2; t++) {
-		size_t pos = 0, n = !table[t] ? 0 : bytes[t] < most ? bytes[t] : most;
-
-		while (worst < 2 &&
-		       (kind = next_slot(im, table[t], n, &pos, name, sizeof(name), &slot)))
-			if (kind > worst) {
-				worst = kind;
-				memcpy(what, name, sizeof(name));
-			}
-	}
-}
-
 /* Without a driver among them they cannot reach one; every later look sees whether one has come. */
 static void other_namespaces(void)
 {
 	int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC), driver = 0;
-	struct image im;
+	struct rs_object im;
 	char what[128];
 
-	read_maps();
-	for (unsigned i = 0; fd >= 0 && i < nmapped; i++)
-		if (mapped[i].executable && open_image(&im, &mapped[i], fd) && is_driver(&im)) {
-			driver = look.driver = 1;
-			found(mapped[i].path, "dlmopen", "a second driver", 1);
-		}
-	for (unsigned i = 0; driver && i < nmapped; i++) {
-		if (!mapped[i].executable || !open_image(&im, &mapped[i], fd) || is_driver(&im))
+	if (look.nmain < MAIN) /* else some of ours would be taken for others' */
+		read_maps();
+	for (unsigned i = 0; i < nmapped; i++) {
+		im = (struct rs_object){.fd = fd, .name = mapped[i].path};
+		if (!mapped[i].executable)
 			continue;
-		imports(&im, what);
+		/* One that cannot be read still has its name. */
+		rs_object_open(&im, mapped[i].path, mapped[i].start, fd);
+		if (!rs_object_is_driver(&im))
+			continue;
+		driver = look.driver = 1;
+		found(mapped[i].path, "dlmopen", "a second driver", 1);
+	}
+	for (unsigned i = 0; driver && i < nmapped; i++) {
+		if (!mapped[i].executable ||
+		    !rs_object_open(&im, mapped[i].path, mapped[i].start, fd) ||
+		    rs_object_is_driver(&im))
+			continue;
+		rs_object_imports(&im, what);
 		if (what[0])
 			found(mapped[i].path, "dlmopen", what, 1);
 	}
