@@ -361,8 +361,13 @@ static void user_objects(void)
 	must(cuGraphInstantiate(&exec, g, 0));
 	must(cuGraphDestroy(g));
 	is_u64(gone, 0, "a user object lives while an executable graph holds it");
+	simcuda_set_schedule("lazy");
+	must(cuGraphLaunch(exec, NULL));
 	must(cuGraphExecDestroy(exec));
+	is_u64(gone, 0, "or is in flight");
+	must(cuCtxSynchronize());
 	is_u64(gone, 100, "and is destroyed with the last one");
+	simcuda_set_schedule("eager");
 }
 
 int main(void)

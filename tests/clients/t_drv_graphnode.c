@@ -273,6 +273,9 @@ static void attributes(void)
 	is_u64((unsigned)got.priority, (unsigned)-3, "one");
 	must(cuGraphKernelNodeGetAttribute(y, CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE, &got));
 	is_u64((unsigned)got.cooperative, 1, "and another");
+	must(cuGraphKernelNodeSetParams(x, &p));
+	must(cuGraphKernelNodeGetAttribute(x, CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE, &got));
+	is_u64((unsigned)got.cooperative, 1, "which other parameters leave alone");
 	is_cu(cuGraphKernelNodeSetAttribute(x, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &v),
 	      CUDA_ERROR_INVALID_VALUE, "not for nodes");
 	must(cuGraphExecDestroy(exec));

@@ -4,6 +4,7 @@
  * over several devices, green contexts.
  */
 #include <dlfcn.h>
+#include <stdlib.h>
 
 #include "tests/clients/drv_graph.h"
 
@@ -106,6 +107,51 @@ static void multi_device(void)
 	      "the default stream");
 }
 
+/* Both kernels wait for the work of both streams, and what comes after waits for both kernels. */
+static void two_devices(void)
+{
+	CUcontext first, ctx;
+	CUdeviceptr from, sum[2], after;
+	CUmodule mod;
+	CUstream t[2] = {s};
+	CUfunction f[2];
+	unsigned *words, right = 0;
+	void *args[2][3], *last[] = {&after, &sum[1], &n_elems};
+	CUDA_LAUNCH_PARAMS p[2];
+
+	must(cuCtxGetCurrent(&first));
+	must(cuMemHostAlloc((void **)&words, 4 * N * 4, CU_MEMHOSTALLOC_PORTABLE));
+	from = (CUdeviceptr)(uintptr_t)words;
+	after = from + N * 4;
+	must(cuModuleLoadData(&mod, drv_ptx));
+	f[0] = drv_function(mod, "addto");
+	must(cuCtxCreate(&ctx, NULL, 0, 1));
+	must(cuModuleLoadData(&mod, drv_ptx));
+	f[1] = drv_function(mod, "addto");
+	must(cuStreamCreate(&t[1], CU_STREAM_NON_BLOCKING));
+	must(cuCtxSetCurrent(first));
+	for (unsigned i = 0; i < 2; i++) {
+		sum[i] = from + (2 + i) * N * 4;
+		args[i][0] = &sum[i];
+		args[i][1] = &from;
+		args[i][2] = &n_elems;
+		p[i] = (CUDA_LAUNCH_PARAMS){f[i], 1, 1, 1, N, 1, 1, 0, t[i], args[i]};
+	}
+	for (unsigned i = 0; i < SEEDS; i++) {
+		memset(words, 0, 4 * N * 4);
+		schedule(i);
+		must(cuMemsetD32Async(from, 5, N, t[0]));
+		must(cuLaunchCooperativeKernelMultiDevice(p, 2, 0));
+		must(drv_launch(f[0], N, t[0], last));
+		must(cuStreamSynchronize(t[0]));
+		right += words[N] == 5 && words[2 * N] == 5 && words[3 * N] == 5;
+	}
+	is_u64(right, SEEDS, "a cooperative launch over two devices");
+	schedule(0);
+	must(cuMemFreeHost(words));
+	must(cuCtxDestroy(ctx));
+}
+
 static void green(void)
 {
 	CUdevResource all, half[2], rest;
@@ -165,9 +211,11 @@ static void green(void)
 
 int main(void)
 {
-	CUcontext ctx = drv_context();
+	CUcontext ctx;
 	CUmodule mod;
 
+	setenv("SIMCUDA_DEVICES", "2", 1);
+	ctx = drv_context();
 	must(cuModuleLoadData(&mod, drv_ptx));
 	f_inc = drv_function(mod, "inc");
 	f_store = drv_function(mod, "store");
@@ -176,6 +224,7 @@ int main(void)
 	old_launch();
 	old_names();
 	multi_device();
+	two_devices();
 	green();
 	must(cuCtxDestroy(ctx));
 	return tap_done();

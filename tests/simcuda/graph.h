@@ -156,6 +156,8 @@ CUresult sim_graphexec_new(CUcontext ctx, CUgraph g, struct sim_instantiation *w
 			   CUgraphExec *ret);
 void sim_graphexec_free(CUgraphExec e);
 CUgraphExec sim_graphexec_clone(const struct CUgraphExec_st *src);
+/* The user objects of `holder` go when `last`, the end of a launch, is done; or with it if it is. */
+void sim_graphexec_release_later(CUgraphExec holder, struct sim_op *last);
 struct sim_exec_node *sim_graphexec_find(CUgraphExec e, CUgraphNode node);
 
 /* ---- graphupdate.c ---- */

@@ -295,10 +295,31 @@ SIM_TWINS(cuGraphInstantiateWithParams, _ptsz, SIM_CTX,
 	return r;
 }
 
+/* What a launch in flight may need, the program's objects, stays until it is done. */
+void sim_graphexec_release_later(CUgraphExec holder, struct sim_op *last)
+{
+	struct sim_work w = {.kind = SIM_WORK_RELEASE, .graph = holder->users};
+	struct sim_op *op;
+
+	if (!holder->users || !last || last->state == SIM_OP_DONE)
+		return;
+	holder->users = NULL;
+	op = sim_op_new(last->ctx, last->stream_id, &w);
+	if (!op)
+		return;
+	if (sim_op_after(op, last)) {
+		sim_op_unref(op);
+		return;
+	}
+	sim_sched_enqueue(op);
+	sim_stream_detach(last->ctx, op);
+}
+
 SIM_API(cuGraphExecDestroy, SIM_INIT, P(CUgraphExec e), P(e))
 {
 	if (!sim_handle_is(e, SIM_H_EXEC))
 		return CUDA_ERROR_INVALID_VALUE;
+	sim_graphexec_release_later(e, e->last);
 	sim_graphexec_free(e);
 	return CUDA_SUCCESS;
 }

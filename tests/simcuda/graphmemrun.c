@@ -14,18 +14,17 @@ CUresult sim_graphmem_run(struct sim_op *op)
 {
 	struct sim_graph_mem *m = op->work.mem;
 	CUresult r = CUDA_SUCCESS;
+	bool alloc = op->work.kind == SIM_WORK_MEMALLOC;
 
 	m->pending--;
-	if (op->work.kind == SIM_WORK_MEMALLOC) {
-		sim_graphmem_set_live(m, true);
-		return CUDA_SUCCESS;
-	}
-	if (!m->alloc->in_dev && !op->ctx->sticky) {
-		sim_log("fault: graph memory at 0x%llx is freed while it is not allocated",
-			(unsigned long long)m->alloc->base);
+	if (m->alloc->in_dev == alloc && !op->ctx->sticky) {
+		sim_log("fault: graph memory at 0x%llx is %s", (unsigned long long)m->alloc->base,
+			alloc ? "allocated twice" : "freed while it is not allocated");
 		r = CUDA_ERROR_ILLEGAL_ADDRESS;
 	}
-	sim_graphmem_set_live(m, false);
+	sim_graphmem_set_live(m, alloc);
+	if (alloc)
+		return r;
 	/* The memory may hold this op as its last free: they must not hold each other. */
 	op->work.kind = SIM_WORK_NOP;
 	sim_graphmem_unref(m);

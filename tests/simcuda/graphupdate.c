@@ -153,8 +153,10 @@ static CUresult update(CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *re
 		return r;
 	if (!r) {
 		ret->result = compare(e, f, ret);
-		if (!ret->result)
+		if (!ret->result) {
 			exchange(e, f);
+			sim_graphexec_release_later(f, e->last);
+		}
 		sim_graphexec_free(f);
 	}
 	return ret->result ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_SUCCESS;

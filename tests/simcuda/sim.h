@@ -299,6 +299,7 @@ enum sim_work_kind {
 	SIM_WORK_MEMFREE,
 	SIM_WORK_COND,	   /* conditional node, or one look at its condition */
 	SIM_WORK_CONDINIT, /* conditions get their default values */
+	SIM_WORK_RELEASE,  /* the user objects of a graph that was in flight go */
 	SIM_WORK_SIGNAL,   /* semaphores and events shared with other processes (sync.c) */
 	SIM_WORK_AWAIT,
 };
@@ -493,6 +494,7 @@ CUresult sim_stream_new(CUcontext ctx, unsigned flags, int priority, CUstream *r
 void sim_stream_free(CUstream s);
 uint64_t sim_stream_next_id(void);
 CUresult sim_stream_join(CUstream s, struct sim_op *op); /* op after everything s orders it after */
+void sim_stream_detach(CUcontext ctx, struct sim_op *tail); /* on no stream: the context waits */
 void sim_stream_set_tail(CUstream s, struct sim_op *op);
 /* Queue work on a stream, or record it if the stream is captured. Takes the work. */
 CUresult sim_stream_submit(CUstream s, struct sim_work *w, struct sim_op **ret_op);

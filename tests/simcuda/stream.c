@@ -47,21 +47,20 @@ CUresult sim_stream_new(CUcontext ctx, unsigned flags, int priority, CUstream *r
 	return CUDA_SUCCESS;
 }
 
-static void detach_tail(CUstream s)
+void sim_stream_detach(CUcontext c, struct sim_op *tail)
 {
-	CUcontext c = s->ctx;
 	struct sim_op **p;
 
-	if (!s->tail || s->tail->state == SIM_OP_DONE)
+	if (!tail || tail->state == SIM_OP_DONE)
 		return;
 	p = realloc(c->detached, (c->ndetached + 1) * sizeof(*p));
 	if (!p) {
-		sim_sched_wait(s->tail);
+		sim_sched_wait(tail);
 		return;
 	}
 	c->detached = p;
-	p[c->ndetached++] = s->tail;
-	sim_op_ref(s->tail);
+	p[c->ndetached++] = tail;
+	sim_op_ref(tail);
 }
 
 void sim_stream_free(CUstream s)
@@ -70,7 +69,7 @@ void sim_stream_free(CUstream s)
 
 	sim_capture_drop_stream(s);
 	if (!s->ctx->destroyed)
-		detach_tail(s);
+		sim_stream_detach(s->ctx, s->tail);
 	sim_pool_forget_stream(s);
 	sim_handle_del(s);
 	while (*at != s)

@@ -76,7 +76,7 @@ void sim_work_clear(struct sim_work *w)
 		free(w->copy.params);
 	} else if (w->kind == SIM_WORK_KERNEL) {
 		free(w->kernel.params);
-	} else if (w->kind == SIM_WORK_GRAPH && w->graph) {
+	} else if ((w->kind == SIM_WORK_GRAPH || w->kind == SIM_WORK_RELEASE) && w->graph) {
 		sim_graph_free(w->graph);
 	} else if (w->kind == SIM_WORK_BATCH) {
 		free(w->batch.ops);
@@ -98,7 +98,7 @@ const char *sim_work_name(const struct sim_work *w)
 					    "wait value",   "alloc",	   "free",
 					    "graph",	    "batch",	   "graph alloc",
 					    "graph free",   "conditional", "conditional defaults",
-					    "signal",	    "await"};
+					    "release",	    "signal",	   "await"};
 
 	if (w->kind == SIM_WORK_KERNEL)
 		return sim_kernel_name(w->kernel.func->k);
@@ -272,6 +272,9 @@ CUresult sim_work_run(struct sim_op *op)
 	case SIM_WORK_MEMALLOC:
 	case SIM_WORK_MEMFREE:
 		return sim_graphmem_run(op);
+	case SIM_WORK_RELEASE:
+		sim_work_clear(w);
+		return CUDA_SUCCESS;
 	default:
 		break;
 	}
