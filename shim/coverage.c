@@ -92,6 +92,7 @@ void rs_coverage_report(struct rs_json *j)
 	rs_json_u64(j, "unknown_names", rs_coverage.unknown_names);
 	rs_json_u64(j, "foreign_names", rs_coverage.foreign_names);
 	rs_json_u64(j, "unknown_kernels", rs_coverage.unknown_kernel);
+	rs_json_u64(j, "opaque_graphs", rs_coverage.opaque_graphs);
 	rs_json_u64(j, "by_name", rs_coverage.by_name);
 	rs_json_u64(j, "export_tables", rs_coverage.export_tables);
 	rs_json_u64(j, "lost_threads", rs_coverage.lost_threads);

@@ -261,17 +261,20 @@ void rs_node_set_kernel(struct rs_tls *t, struct rs_node *n, const CUDA_KERNEL_N
 			      p->sharedMemBytes,
 			      p->kernelParams,
 			      p->extra};
-	const struct rs_kernel *k = kernel_of(l.f);
 	struct rs_params b = {NULL, 0};
+	const struct rs_kernel *k = kernel_of(l.f);
+	int known = k && !rs_launch_params(t, k, &l, &b);
 	uint8_t *data = NULL;
 
-	if (k && !rs_launch_params(t, k, &l, &b) && b.n) {
+	if (known && b.n) {
 		data = malloc(b.n);
 		if (data)
 			memcpy(data, b.data, b.n);
+		else
+			known = 0;
 	}
 	l.params = l.extra = NULL;
-	rs_node_clear(n, !k || (b.n && !data) ? RS_NODE_OPAQUE : RS_NODE_KERNEL);
+	rs_node_clear(n, known ? RS_NODE_KERNEL : RS_NODE_OPAQUE);
 	n->kernel.launch = l;
 	n->kernel.data = data;
 	n->kernel.bytes = data ? b.n : 0;
