@@ -86,15 +86,22 @@ CUresult sim_capture_unsafe(void)
 	return refused ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-bool sim_capture_blocks_legacy(CUcontext ctx)
+static bool blocks_legacy(CUcontext ctx, bool breaks)
 {
 	bool blocks = false;
 
 	for (struct sim_capture *c = captures; c; c = c->next)
 		for (CUstream s = c->streams; s; s = s->cap_next)
-			if (s->ctx == ctx && !(s->flags & CU_STREAM_NON_BLOCKING))
-				blocks = c->broken = true;
+			if (s->ctx == ctx && !(s->flags & CU_STREAM_NON_BLOCKING)) {
+				blocks = true;
+				c->broken |= breaks;
+			}
 	return blocks;
+}
+
+bool sim_capture_blocks_legacy(CUcontext ctx)
+{
+	return blocks_legacy(ctx, true);
 }
 
 CUresult sim_capture_add(CUstream s, struct sim_work *w, CUgraphNodeType type)
@@ -346,7 +353,7 @@ SIM_TWINS(cuStreamIsCapturing, _ptsz, SIM_CTX, P(CUstream h, CUstreamCaptureStat
 
 	if (r)
 		return r;
-	if (s->is_legacy && sim_capture_blocks_legacy(s->ctx))
+	if (s->is_legacy && blocks_legacy(s->ctx, false)) /* asking breaks nothing */
 		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	*ret = status_of(s);
 	return CUDA_SUCCESS;
@@ -361,7 +368,7 @@ static CUresult info(struct sim_call *call, CUstream h, CUstreamCaptureStatus *s
 
 	if (r)
 		return r;
-	if (s->is_legacy && sim_capture_blocks_legacy(s->ctx))
+	if (s->is_legacy && blocks_legacy(s->ctx, false))
 		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	*status = status_of(s);
 	if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
