@@ -116,8 +116,8 @@ $(O)/gen/planner/entry_rows.inc: scripts/make-entries shim/entry_points.def shim
 $(O)/obj/planner/cmd_entrypoints.o: $(O)/gen/planner/entry_rows.inc
 $(O)/obj/planner/cmd_entrypoints.o: BASE += -I$(O)/gen
 
-# The digest kernel's PTX is part of the library.
-$(O)/obj/shim/devops.o: shim/kernels/digest.ptx
+# Our kernels' PTX is part of the library.
+$(O)/obj/shim/devkernels.o $(O)/obj/tests/clients/t_devops.o: $(wildcard shim/kernels/*.ptx)
 
 # The dlsym door is called while a sanitizer starts, before instrumented code can run; the other two read what belongs
 # to others.

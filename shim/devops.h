@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of the engine's operations on the real driver share: devops.c (contexts, memory),
+ * devorder.c (events), devkernels.c (kernels).
+ */
+#ifndef RS_SHIM_DEVOPS_H
+#define RS_SHIM_DEVOPS_H
+
+#include "shim/shim.h"
+
+/* Our kernels, each a PTX file of its own name in shim/kernels. */
+#define RS_DEV_KERNELS(X)                                                                          \
+	X(digest)                                                                                  \
+	X(move)                                                                                    \
+	X(move_wide)                                                                               \
+	X(swap)                                                                                    \
+	X(diff)
+
+enum rs_dev_kernel {
+#define X(name) RS_DEV_##name,
+	RS_DEV_KERNELS(X)
+#undef X
+		RS_DEV_NKERNELS
+};
+
+struct rs_dev_event {
+	CUevent handle;
+	uint64_t capture; /* the stream capture that it was recorded in last; 0: none */
+	struct rs_dev_context *context;
+	struct rs_dev_event *next;
+};
+
+/* Never freed: events refer to it. */
+struct rs_dev_context {
+	uint64_t ctx;			    /* 0: gone */
+	CUfunction kernel[RS_DEV_NKERNELS]; /* loaded at first use */
+	uint32_t refused;		    /* bit of each kernel that this driver does not take */
+	struct rs_dev_event *spare;
+	struct rs_dev_context *next;
+};
+
+/* The context's entry, made at first use; NULL without memory. */
+struct rs_dev_context *rs_dev_context_of(uint64_t ctx);
+/* The context, 0 when it is gone. */
+static inline uint64_t rs_dev_live(const struct rs_dev_context *c)
+{
+	return __atomic_load_n(&c->ctx, __ATOMIC_RELAXED);
+}
+
+void rs_dev_lock(void);
+void rs_dev_unlock(void);
+
+struct rs_dev_frame {
+	int pushed, relaxed;
+	CUstreamCaptureMode mode;
+};
+
+/* Make ctx current, and the capture mode relaxed where some stream is being captured. */
+int rs_dev_enter(struct rs_dev_frame *f, uint64_t ctx);
+/*
+ * The same, to put work into q. -EXDEV when q is the legacy stream and a stream that is ordered with it is being
+ * captured: the driver would refuse the work and break the capture.
+ */
+int rs_dev_enter_queue(struct rs_dev_frame *f, struct rs_queue q);
+/* Undo it, and r as an error number. */
+int rs_dev_leave(const struct rs_dev_frame *f, CUresult r);
+CUstream rs_dev_stream(struct rs_queue q);
+
+/* devkernels.c */
+int rs_dev_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out);
+int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n);
+int rs_dev_swap(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes);
+int rs_dev_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
+		uint64_t *out);
+
+/* devorder.c */
+int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event);
+int rs_dev_event_wait(void *opaque, struct rs_queue q, uint64_t event);
+int rs_dev_event_done(void *opaque, uint64_t event);
+int rs_dev_event_sync(void *opaque, uint64_t event);
+void rs_dev_event_free(void *opaque, uint64_t event);
+
+#endif

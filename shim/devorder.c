@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine's operations on the real driver (tracker/devops.h): events.
+ *
+ * An event recorded in a stream capture orders nodes of that capture's graph and nothing else. The driver answers any
+ * other use of it, and a wait of a captured stream for an event from outside, by breaking the program's capture;
+ * so these are refused here, with -EXDEV, before the driver sees them.
+ * Spare events are kept per context (devops.h). Callers as in devops.c; no lock is held over driver calls.
+ */
+#include "shim/devops.h"
+
+#include <stdlib.h>
+
+static struct rs_dev_event *take_event(struct rs_dev_context *c)
+{
+	struct rs_dev_event *e;
+
+	rs_dev_lock();
+	e = c->spare;
+	if (e)
+		c->spare = e->next;
+	rs_dev_unlock();
+	if (e)
+		return e;
+	e = calloc(1, sizeof(*e));
+	if (e && rs_real.cuEventCreate(&e->handle, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+		free(e);
+		return NULL;
+	}
+	if (e)
+		e->context = c;
+	return e;
+}
+
+void rs_dev_event_free(void *opaque, uint64_t event)
+{
+	struct rs_dev_event *e = (struct rs_dev_event *)(uintptr_t)event;
+	int gone;
+
+	(void)opaque;
+	rs_dev_lock();
+	gone = !e->context->ctx;
+	if (!gone) {
+		/* Recording it again does not disturb waits that are already enqueued. */
+		e->next = e->context->spare;
+		e->context->spare = e;
+	}
+	rs_dev_unlock();
+	if (gone)
+		free(e);
+}
+
+/* The capture that the stream takes part in, 0: none. In the context. */
+static CUresult capture_of(CUstream s, uint64_t *ret)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	cuuint64_t id = 0;
+	CUresult r;
+
+	*ret = 0;
+	if (rs_likely(!__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED)))
+		return CUDA_SUCCESS;
+	r = rs_real.cuStreamGetCaptureInfo(s, &status, &id);
+	if (r != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE)
+		return r;
+	if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	*ret = id;
+	return CUDA_SUCCESS;
+}
+
+int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event)
+{
+	struct rs_dev_context *c = rs_dev_context_of(q.ctx);
+	struct rs_dev_event *e = NULL;
+	struct rs_dev_frame f;
+	uint64_t capture;
+	CUresult result;
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	r = rs_dev_enter_queue(&f, q);
+	if (r)
+		return r;
+	result = capture_of(rs_dev_stream(q), &capture);
+	if (result == CUDA_SUCCESS) {
+		e = take_event(c);
+		result = e ? rs_real.cuEventRecord(e->handle, rs_dev_stream(q))
+			   : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	r = rs_dev_leave(&f, result);
+	if (r && e)
+		rs_dev_event_free(opaque, (uintptr_t)e);
+	if (!r) {
+		e->capture = capture;
+		*ret_event = (uintptr_t)e;
+	}
+	return r;
+}
+
+int rs_dev_event_wait(void *opaque, struct rs_queue q, uint64_t event)
+{
+	struct rs_dev_event *e = (struct rs_dev_event *)(uintptr_t)event;
+	struct rs_dev_frame f;
+	uint64_t capture;
+	CUresult result;
+	int r;
+
+	(void)opaque;
+	if (!rs_dev_live(e->context))
+		return 0;
+	r = rs_dev_enter_queue(&f, q);
+	if (r)
+		return r;
+	result = capture_of(rs_dev_stream(q), &capture);
+	if (result == CUDA_SUCCESS)
+		result = capture != e->capture
+				 ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION
+				 : rs_real.cuStreamWaitEvent(rs_dev_stream(q), e->handle, 0);
+	return rs_dev_leave(&f, result);
+}
+
+int rs_dev_event_done(void *opaque, uint64_t event)
+{
+	struct rs_dev_event *e = (struct rs_dev_event *)(uintptr_t)event;
+	uint64_t ctx = rs_dev_live(e->context);
+	struct rs_dev_frame f;
+	CUresult result;
+	int r;
+
+	(void)opaque;
+	if (!ctx)
+		return 1;
+	if (e->capture)
+		return -EXDEV;
+	r = rs_dev_enter(&f, ctx);
+	if (r)
+		return r;
+	result = rs_real.cuEventQuery(e->handle);
+	r = rs_dev_leave(&f, result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result);
+	return r ? r : result == CUDA_SUCCESS;
+}
+
+int rs_dev_event_sync(void *opaque, uint64_t event)
+{
+	struct rs_dev_event *e = (struct rs_dev_event *)(uintptr_t)event;
+	uint64_t ctx = rs_dev_live(e->context);
+	struct rs_dev_frame f;
+	int r;
+
+	(void)opaque;
+	if (!ctx)
+		return 0;
+	if (e->capture)
+		return -EXDEV;
+	r = rs_dev_enter(&f, ctx);
+	if (r)
+		return r;
+	return rs_dev_leave(&f, rs_real.cuEventSynchronize(e->handle));
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The shim's operations for the engine (shim/devops.h) on the simulated driver, called as the engine calls them:
+ * bytes, captures into graphs, drivers that refuse kernels.
+ *
+ * Their sources are part of this program, with a table of the driver's own functions and nothing of the wrappers.
+ */
+#include "shim/devkernels.c"
+#include "shim/devops.c"
+#include "shim/devorder.c"
+#include "tracker/digest.c"
+
+#include "tests/simcuda/simcuda.h"
+#include "tests/tap.h"
+
+#define DRIVER(X)                                                                                  \
+	X(cuCtxGetCurrent)                                                                         \
+	X(cuCtxPushCurrent_v2)                                                                     \
+	X(cuCtxPopCurrent_v2)                                                                      \
+	X(cuThreadExchangeStreamCaptureMode)                                                       \
+	X(cuStreamIsCapturing)                                                                     \
+	X(cuStreamGetCaptureInfo)                                                                  \
+	X(cuMemAlloc_v2)                                                                           \
+	X(cuMemFree_v2)                                                                            \
+	X(cuMemcpyDtoDAsync_v2)                                                                    \
+	X(cuMemHostAlloc)                                                                          \
+	X(cuMemFreeHost)                                                                           \
+	X(cuEventCreate)                                                                           \
+	X(cuEventRecord)                                                                           \
+	X(cuEventQuery)                                                                            \
+	X(cuEventSynchronize)                                                                      \
+	X(cuStreamWaitEvent)                                                                       \
+	X(cuModuleLoadData)                                                                        \
+	X(cuModuleUnload)                                                                          \
+	X(cuModuleGetFunction)                                                                     \
+	X(cuLaunchKernel)
+
+struct rs_real rs_real = {
+#define X(sym) .sym = sym,
+	DRIVER(X)
+#undef X
+};
+struct rs_state rs_state;
+__thread struct rs_tls *rs_tls;
+static unsigned logged;
+
+void rs_log(enum rs_log_level level, const char *fmt, ...)
+{
+	(void)level;
+	(void)fmt;
+	logged++;
+}
+
+#define SPACE (4u << 20)
+#define ROWS  3000
+#define ops   rs_devops_ops
+
+static CUcontext ctx;
+static CUstream stream[2];
+static struct rs_queue queue[2];
+static uint64_t arena[2];
+static unsigned char *model[2], *got;
+static uint64_t seed = 88172645463325252ull;
+
+#define is_int(got_, want_, what)                                                                  \
+	do {                                                                                       \
+		int g_ = (int)(got_);                                                              \
+		if (!ok(g_ == (want_), "%s", what))                                                \
+			tap_diag("  got %d, want %d", g_, (int)(want_));                           \
+	} while (0)
+
+/* Not a test: the program cannot go on without it. */
+#define must(call)                                                                                 \
+	do {                                                                                       \
+		int r_ = (int)(call);                                                              \
+		if (r_) {                                                                          \
+			printf("Bail out! line %d: %s: %d\n", __LINE__, #call, r_);                \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static uint32_t below(uint32_t n)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (uint32_t)((seed >> 32) % n);
+}
+
+static void scramble(void)
+{
+	for (int i = 0; i < 2; i++) {
+		for (unsigned k = 0; k < SPACE; k++)
+			model[i][k] = (unsigned char)below(256);
+		must(cuMemcpyHtoD_v2(arena[i], model[i], SPACE));
+	}
+}
+
+static int same_arenas(void)
+{
+	int same = 1;
+
+	must(cuCtxSynchronize());
+	for (int i = 0; i < 2; i++) {
+		must(cuMemcpyDtoH_v2(got, arena[i], SPACE));
+		same &= !memcmp(got, model[i], SPACE);
+	}
+	return same;
+}
+
+/* n moves from arena 0 to arena 1: empty ones, neighbours that continue each other, gaps. The model moves too. */
+static void make_moves(struct rs_move *list, uint64_t n)
+{
+	uint32_t at = below(64), src = below(64);
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t bytes = below(8) ? 1 + below(SPACE / 2 / ROWS) : 0;
+
+		if (below(3)) {
+			at += below(50);
+			src = below(SPACE - 2000);
+		}
+		if (src + bytes > SPACE)
+			src = 0;
+		list[i] = (struct rs_move){arena[1] + at, arena[0] + src, bytes};
+		memcpy(model[1] + at, model[0] + src, bytes);
+		at += bytes;
+		src += bytes;
+	}
+}
+
+static unsigned move_once(uint64_t n, const struct rs_queue *q)
+{
+	struct rs_move *list = malloc((n + 1) * sizeof(*list));
+	int r;
+
+	make_moves(list, n);
+	r = ops.move(NULL, *q, list, n);
+	memset(list, 0xee, (n + 1) * sizeof(*list)); /* ours again */
+	free(list);
+	return r || !same_arenas();
+}
+
+static void test_moves(const char *what)
+{
+	static const uint64_t counts[] = {0, 1, 2, 3, 50, 127, 128, 160, 1022, 1400, 2900};
+	unsigned bad = 0;
+
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		if (move_once(counts[i], &queue[i % 2])) {
+			tap_diag("%u moves", (unsigned)counts[i]);
+			bad++;
+		}
+	ok(!bad, "lists of 0 to 2900 moves, %s", what);
+}
+
+static void test_bytes(void)
+{
+	uint64_t bytes = 200001, a = arena[0] + 5, b = arena[1] + 21, *words, event;
+
+	must(ops.result_alloc(NULL, queue[0], 128, &words));
+	memset(words, 0x55, 64 * 8);
+	must(ops.copy(NULL, queue[0], b, a, bytes));
+	must(ops.diff(NULL, queue[0], a, b, bytes, words));
+	must(ops.copy(NULL, queue[0], b + RS_PAGE, a, 100));
+	must(ops.diff(NULL, queue[0], a, b, bytes, words + 8));
+	must(ops.swap(NULL, queue[0], a, b, bytes));
+	must(ops.digest(NULL, queue[0], b, bytes, words + 16));
+	must(ops.event_record(NULL, queue[0], &event));
+	is_int(ops.event_sync(NULL, event), 0, "an event is waited for");
+	is_int(ops.event_done(NULL, event), 1, "and has passed");
+	ok(!(words[0] | words[1] | words[2] | words[3]) && words[4] == 0x5555555555555555ull,
+	   "diff of equal ranges: a zero for each page");
+	ok(!words[8] && words[9] == 1 && !words[10] && !words[11],
+	   "and a one for a page that differs");
+	memcpy(model[1] + 21, model[0] + 5, bytes);
+	memcpy(model[1] + 21 + RS_PAGE, model[0] + 5, 100);
+	for (uint64_t i = 0; i < bytes; i++) {
+		unsigned char x = model[0][5 + i];
+
+		model[0][5 + i] = model[1][21 + i];
+		model[1][21 + i] = x;
+	}
+	ok(same_arenas(), "copy and swap to the byte");
+	ok(words[16] == rs_digest_chunk(model[1] + 21, RS_DIGEST_CHUNK), "digest");
+	is_int(ops.swap(NULL, queue[0], a, b, 0), 0, "nothing to swap");
+	is_int(ops.diff(NULL, queue[0], a, b, 0, words), 0, "nothing to compare");
+	ops.event_free(NULL, event);
+	ops.result_free(NULL, words);
+}
+
+/* --- captures ------------------------------------------------------------------------------------ */
+
+static void begin(CUstream s)
+{
+	must(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	rs_state.captures++; /* as the wrapper does */
+}
+
+static CUgraph end(CUstream s)
+{
+	CUgraph g = NULL;
+
+	is_int(cuStreamEndCapture(s, &g), 0, "the program's capture ends well");
+	rs_state.captures--;
+	return g;
+}
+
+static void run_graph(CUgraph g, unsigned times)
+{
+	CUgraphExec exec;
+
+	must(cuGraphInstantiateWithFlags(&exec, g, 0));
+	while (times--)
+		must(cuGraphLaunch(exec, stream[0]));
+	must(cuCtxSynchronize());
+	must(cuGraphExecDestroy(exec));
+	must(cuGraphDestroy(g));
+}
+
+static unsigned nodes_of(CUgraph g, CUgraphNodeType type)
+{
+	CUgraphNode node[64];
+	size_t n = 64;
+	unsigned count = 0;
+
+	must(cuGraphGetNodes(g, node, &n));
+	for (size_t i = 0; i < n; i++) {
+		CUgraphNodeType t;
+
+		must(cuGraphNodeGetType(node[i], &t));
+		count += t == type;
+	}
+	return count;
+}
+
+/* Kernels not loaded yet are loaded within the capture. */
+static void test_capture(void)
+{
+	static struct rs_move list[300];
+	uint64_t bytes = 70000, *words;
+	CUgraph g;
+
+	must(ops.result_alloc(NULL, queue[0], 2, &words));
+	begin(stream[0]);
+	make_moves(list, 300);
+	must(ops.move(NULL, queue[0], list, 300));
+	memset(list, 0xee, sizeof(list));
+	must(ops.copy(NULL, queue[0], arena[1] + SPACE - bytes, arena[0] + 7, bytes));
+	must(ops.swap(NULL, queue[0], arena[0] + 7, arena[0] + SPACE / 2, bytes));
+	must(ops.diff(NULL, queue[0], arena[1] + SPACE - bytes, arena[0] + SPACE / 2, bytes,
+		      words));
+	g = end(stream[0]);
+	ok(!same_arenas(), "nothing has run yet");
+	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_KERNEL), 3, "move, swap and diff are kernel nodes");
+	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_MEMCPY), 1, "a copy is a copy node");
+	memcpy(model[1] + SPACE - bytes, model[0] + 7, bytes);
+	for (uint64_t i = 0; i < bytes; i++) {
+		unsigned char x = model[0][7 + i];
+
+		model[0][7 + i] = model[0][SPACE / 2 + i];
+		model[0][SPACE / 2 + i] = x;
+	}
+	words[0] = words[1] = 7;
+	run_graph(g, 1);
+	ok(same_arenas(), "the graph does it");
+	ok(!words[0] && !words[1], "and compares");
+	ops.result_free(NULL, words);
+}
+
+static void test_capture_order(void)
+{
+	uint64_t outside, inside, after, *words;
+	CUgraph g;
+
+	must(ops.event_record(NULL, queue[1], &outside));
+	begin(stream[0]);
+	must(ops.copy(NULL, queue[0], arena[1], arena[0], 64));
+	must(ops.event_record(NULL, queue[0], &inside));
+	is_int(ops.event_wait(NULL, queue[0], inside), 0,
+	       "an event of the capture orders within it");
+	is_int(ops.event_wait(NULL, queue[0], outside), -EXDEV, "one from outside is refused");
+	is_int(ops.event_wait(NULL, queue[1], inside), -EXDEV,
+	       "one from inside is refused outside");
+	is_int(ops.event_done(NULL, inside), -EXDEV, "it cannot be asked for");
+	is_int(ops.event_sync(NULL, inside), -EXDEV, "nor waited for");
+	is_int(ops.event_sync(NULL, outside), 0, "others can");
+	must(ops.result_alloc(NULL, queue[1], 16, &words));
+	is_int(ops.digest(NULL, queue[1], arena[0], 65536, words), 0, "other streams go on");
+	must(ops.event_record(NULL, queue[1], &after));
+	is_int(ops.event_sync(NULL, after), 0, "and are waited for");
+	ops.event_free(NULL, after);
+	ops.result_free(NULL, words);
+	g = end(stream[0]);
+	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_MEMCPY), 1, "what was refused left nothing behind");
+	is_int(ops.event_wait(NULL, queue[1], inside), -EXDEV, "nor after the capture's end");
+	must(cuGraphDestroy(g));
+	ops.event_free(NULL, inside);
+	must(ops.event_record(NULL, queue[1], &inside));
+	is_int(ops.event_sync(NULL, inside), 0, "an event that was captured is as good as new");
+	ops.event_free(NULL, inside);
+	ops.event_free(NULL, outside);
+}
+
+/* A capture of a stream that the legacy stream waits for makes that one unusable. */
+static void test_capture_legacy(void)
+{
+	struct rs_queue legacy = {.ctx = (uintptr_t)ctx};
+	uint64_t event, *words;
+	CUstream blocking;
+	CUgraph g;
+
+	must(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	must(ops.result_alloc(NULL, legacy, 1, &words));
+	begin(blocking);
+	is_int(ops.copy(NULL, legacy, arena[1], arena[0], 64), -EXDEV, "legacy stream: no copy");
+	is_int(ops.diff(NULL, legacy, arena[1], arena[0], 64, words), -EXDEV, "no kernel");
+	is_int(ops.move(NULL, legacy, &(struct rs_move){arena[1], arena[0], 64}, 1), -EXDEV,
+	       "no move");
+	is_int(ops.event_record(NULL, legacy, &event), -EXDEV, "no event");
+	must(ops.copy(NULL, (struct rs_queue){(uintptr_t)ctx, (uintptr_t)blocking}, arena[1],
+		      arena[0], 64));
+	g = end(blocking);
+	must(cuGraphDestroy(g));
+	is_int(ops.copy(NULL, legacy, arena[1], arena[0], 64), 0, "usable again");
+	memcpy(model[1], model[0], 64);
+	ok(same_arenas(), "and used");
+	must(cuStreamDestroy_v2(blocking));
+	ops.result_free(NULL, words);
+}
+
+/* --- contexts ------------------------------------------------------------------------------------ */
+
+static void open_context(const char *fail)
+{
+	CUdevice dev;
+
+	must(cuDeviceGet(&dev, 0));
+	must(cuCtxCreate_v2(&ctx, 0, dev));
+	must(simcuda_set_fail(fail));
+	for (int i = 0; i < 2; i++) {
+		must(cuStreamCreate(&stream[i], CU_STREAM_NON_BLOCKING));
+		queue[i] = (struct rs_queue){(uintptr_t)ctx, (uintptr_t)stream[i]};
+		must(ops.alloc(NULL, queue[i], SPACE, (uint64_t *)&arena[i]));
+	}
+	scramble();
+	logged = 0;
+}
+
+static void close_context(void)
+{
+	uint64_t event;
+
+	must(ops.event_record(NULL, queue[0], &event));
+	ops.free(NULL, queue[0], arena[0]);
+	ops.free(NULL, queue[1], arena[1]);
+	rs_devops_ctx_destroy((uintptr_t)ctx); /* as the wrapper does */
+	must(cuCtxDestroy_v2(ctx));
+	is_int(ops.event_done(NULL, event), 1, "an event outlives its context as passed");
+	must(simcuda_set_fail(""));
+	ops.event_free(NULL, event);
+}
+
+static void test_refused(void)
+{
+	uint64_t *words;
+
+	open_context("cuModuleLoadData:2=222");
+	test_moves("where the driver does not take the wide kernel");
+	is_int((int)logged, 0, "which is no error");
+	close_context();
+	open_context("cuModuleLoadData:1=209,cuModuleLoadData:2=209,cuModuleLoadData:3=209");
+	test_moves("where the driver takes no kernel");
+	is_int((int)logged, 1, "which is said, once");
+	is_int(ops.swap(NULL, queue[0], arena[0], arena[1], 64), -EIO, "a swap fails");
+	must(ops.result_alloc(NULL, queue[0], 1, &words));
+	is_int(ops.diff(NULL, queue[0], arena[0], arena[1], 64, words), 0,
+	       "a later kernel is tried");
+	ok(same_arenas(), "and nothing has changed");
+	ops.result_free(NULL, words);
+	close_context();
+	open_context("cuModuleLoadData:1=2");
+	is_int(ops.swap(NULL, queue[0], arena[0], arena[0] + 64, 64), -ENOMEM, "no memory to load");
+	is_int(ops.swap(NULL, queue[0], arena[0], arena[0] + 64, 64), 0, "is tried again");
+	close_context();
+}
+
+int main(void)
+{
+	must(cuInit(0));
+	model[0] = malloc(SPACE);
+	model[1] = malloc(SPACE);
+	got = malloc(SPACE);
+	open_context("");
+	test_capture();
+	for (unsigned i = 0; i < 5; i++) {
+		char spec[32];
+
+		snprintf(spec, sizeof(spec), "random:%u", i);
+		must(simcuda_set_schedule(spec));
+		test_moves(spec);
+	}
+	test_bytes();
+	test_capture_order();
+	test_capture_legacy();
+	close_context();
+	test_refused();
+	return tap_done();
+}
