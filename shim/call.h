@@ -30,19 +30,23 @@ static inline int rs_call_idle(struct rs_tls *t, CUstream stream, enum rs_flavou
 		RS_LEAVE(t, r_);                                                                   \
 	}
 
+/* Field by field: a compiler clears a struct of that size with an instruction that takes longer than all of this. */
 static inline void rs_call_begin(struct rs_call *c, struct rs_tls *t, enum rs_ep ep,
 				 enum rs_call_kind kind, CUstream stream, enum rs_flavour flavour,
 				 const struct rs_access *access)
 {
-	*c = (struct rs_call){
-		.name = rs_ep_info[ep].name,
-		.ident = rs_digest_mix(kind + 1),
-		.kind = kind,
-		.q = rs_queue_of(t, stream, flavour),
-		.access = access,
-		.generation = rs_engine_generation(rs_state.engine),
-		.capturing = (uint8_t)rs_queue_capturing(stream, flavour),
-	};
+	_Static_assert(sizeof(*c) == 104, "a new field is set here, too");
+	c->name = rs_ep_info[ep].name;
+	c->ident = rs_digest_mix(kind + 1);
+	c->kind = kind;
+	c->q = rs_queue_of(t, stream, flavour);
+	c->access = access;
+	c->generation = rs_engine_generation(rs_state.engine);
+	c->naccess = 0;
+	c->everything = c->host_effect = c->untracked = c->synchronous = 0;
+	c->capturing = (uint8_t)rs_queue_capturing(stream, flavour);
+	for (unsigned i = 0; i < sizeof(c->private_) / sizeof(c->private_[0]); i++)
+		c->private_[i] = 0;
 }
 
 static inline void rs_call_ident(struct rs_call *c, uint64_t value)
@@ -50,11 +54,23 @@ static inline void rs_call_ident(struct rs_call *c, uint64_t value)
 	c->ident = rs_digest_mix(c->ident + value * RS_DIGEST_K);
 }
 
+/* The engine's answer for addr, NULL: it knows no memory there. */
 static inline const void *rs_call_known(uint64_t addr)
 {
 	uint64_t base, bytes;
 
 	return rs_engine_lookup(rs_state.engine, addr, &base, &bytes);
+}
+
+/* The same for addresses that come again: those of copies and fills. */
+static inline const void *rs_call_seen(const struct rs_call *c, uint64_t addr)
+{
+	struct rs_seen *s = &rs_tls->seen[(addr * RS_DIGEST_K) >> 32 & (RS_SEEN - 1)];
+
+	if (rs_likely(s->addr == addr && s->generation == c->generation))
+		return s->memory;
+	*s = (struct rs_seen){addr, c->generation, rs_call_known(addr)};
+	return s->memory;
 }
 
 /* Device bytes [addr, addr + bytes); a must have room for one more. */
@@ -65,7 +81,7 @@ static inline void rs_call_device(struct rs_call *c, struct rs_access *a, uint64
 
 	if (!bytes)
 		return;
-	memory = rs_call_known(addr);
+	memory = rs_call_seen(c, addr);
 	if (rs_unlikely(!memory)) {
 		c->untracked = 1;
 		return;

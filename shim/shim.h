@@ -153,6 +153,13 @@ void rs_init_boot(void);
 /* After a successful cuInit. */
 void rs_init_start(void);
 
+/* What the engine knew of an address, in a generation of addresses; see call.h. */
+struct rs_seen {
+	uint64_t addr, generation;
+	const void *memory;
+};
+#define RS_SEEN 256u
+
 struct rs_tls {
 	uint32_t depth;
 	uint32_t ctx_gen;
@@ -166,6 +173,8 @@ struct rs_tls {
 	struct rs_memo *memos, *memo_last; /* memo.h */
 	struct rs_tls *next, **link;
 	uint64_t count[RS_EP_COUNT];
+	struct rs_seen
+		seen[RS_SEEN]; /* hashed; one of address 0 is an empty one, which knows nothing */
 };
 extern __thread struct rs_tls *rs_tls __attribute__((tls_model("initial-exec")));
 
