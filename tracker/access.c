@@ -86,7 +86,7 @@ static int is_eager(const struct rs_engine *e, const struct rs_segment *s,
 
 static void take_eagerly(struct rs_callstate *c, struct rs_alloc *a, const struct rs_ext *x)
 {
-	struct rs_keep *k = rs_keep_take(c->e, c->l, c->q, a, x, &c->who);
+	struct rs_keep *k = rs_keep_take(c->e, c->l, c->q, a, x, &c->who, 0);
 
 	if (k && k->state == RS_KEEP_PLANNED)
 		k->eager = 1;
@@ -98,8 +98,11 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 {
 	struct rs_profile *p = rs_profile_of(c->e, w->seg->name);
 	const struct rs_spot spot = spot_of(c, w, r);
+	struct rs_profile_range *told;
 	struct rs_alloc *a = t->alloc;
-	uint64_t end = off + len;
+	uint64_t at = off, end = off + len;
+
+	told = p ? rs_profile_read(p, &spot, off, len, cls, c->call->name) : NULL;
 
 	if (rs_extmap_split(&a->ext, off, len) || split_windows(w->seg, &spot, off, end)) {
 		w->seg->flags |= RS_F_INTERNAL;
@@ -587,6 +590,18 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	rs_oplist_run(e, &list);
 }
 
+/* Pre-images that this call may have taken for more than it changed. */
+static void compare_overwritten(struct rs_engine *e, const struct rs_call *call, int ok)
+{
+	struct rs_oplist list;
+
+	rs_oplist_init(&list);
+	pthread_mutex_lock(&e->lock);
+	rs_thin_compare(e, &list, call->private_[0], ok);
+	pthread_mutex_unlock(&e->lock);
+	rs_oplist_run(e, &list);
+}
+
 void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
 {
 	struct rs_oplist list;
@@ -595,6 +610,8 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 
 	if (ok && call->synchronous)
 		rs_engine_synced_queue(e, t, call->q);
+	if (__atomic_load_n(&e->thins_new, __ATOMIC_RELAXED))
+		compare_overwritten(e, call, ok);
 	if (!ok || call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
 		return;
 	if (!t->top && !__atomic_load_n(&e->process, __ATOMIC_RELAXED))

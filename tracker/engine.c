@@ -104,6 +104,7 @@ void rs_engine_poll(struct rs_engine *e)
 {
 	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED))
 		rs_replay_finish_ready(e, 0);
+	rs_thin_ready(e);
 }
 
 /* One reference, the map's or the handle's. NULL: no memory. engine.lock held. */
@@ -517,6 +518,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	pthread_mutex_lock(&e->lock);
 	while (e->pending)
 		rs_segment_retire(e, e->pending);
+	rs_thin_fini(e);
 	rs_alias_fini(e);
 	rs_order_fini(e);
 	rs_terms_fini(e);

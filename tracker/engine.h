@@ -323,6 +323,8 @@ struct rs_engine_stats {
 	uint64_t calls, unknown_writers, untracked;
 	uint64_t live_allocs, live_bytes;
 	uint64_t snapshots, snapshot_bytes, snapshot_bytes_peak, restored_bytes;
+	uint64_t
+		thinned_bytes; /* preserved at first, and given back because they had not changed */
 	uint64_t arena_bytes_peak; /* device memory taken from the driver for preserved state */
 	uint64_t digests, digest_bytes;
 	/*

@@ -106,10 +106,13 @@ struct rs_keep {
 	uint64_t off, len, ver;
 	struct rs_block *block;	 /* preserve: the bytes */
 	struct rs_words *digest; /* of the bytes, when the mode or `verify` wants them */
+	uint64_t other_ver;	 /* swapped: the version whose bytes were here, and will be again */
+	struct rs_words *other_digest;
 	uint8_t state;
-	uint8_t eager;	/* taken before a write: the live bytes may still be the same */
-	uint32_t holds; /* open replays that must put it back or compare with it */
-	uint32_t pins;	/* operations in flight between planning and enqueueing */
+	uint8_t replaced; /* its parts live on in keeps of their own: thin.c */
+	uint8_t eager;	  /* taken before a write: the live bytes may still be the same */
+	uint32_t holds;	  /* open replays that must put it back or compare with it */
+	uint32_t pins;	  /* operations in flight between planning and enqueueing */
 	struct rs_writer killer;
 };
 
@@ -214,6 +217,7 @@ struct rs_claim {
 	uint64_t tick;
 	struct rs_words *sample;	/* their digest at that moment, of some claims */
 	struct rs_profile_range *range; /* NULL: none is kept */
+	uint64_t range_at;		/* where in the allocation it begins */
 };
 
 /* One allocation in one window. */
@@ -350,7 +354,8 @@ enum rs_hold_how {
 struct rs_hold {
 	struct rs_alloc *alloc;
 	struct rs_keep *keep;
-	uint8_t how; /* enum rs_hold_how */
+	uint64_t off, len; /* what of the keep comes back: it may have more */
+	uint8_t how;	   /* enum rs_hold_how */
 };
 
 enum rs_window_kind { RS_WINDOW_OTHER, RS_WINDOW_FORWARD, RS_WINDOW_REPLAY };
@@ -390,7 +395,15 @@ struct rs_thread {
 };
 
 /* Device operations planned under the lock, enqueued after it. */
-enum rs_op_kind { RS_OP_ORDER, RS_OP_KEEP, RS_OP_RESTORE, RS_OP_DIGEST };
+enum rs_op_kind {
+	RS_OP_ORDER,
+	RS_OP_KEEP,
+	RS_OP_RESTORE,
+	RS_OP_DIGEST,
+	RS_OP_SWAP, /* a keep's bytes and the live ones change places */
+	RS_OP_DIFF, /* which pages a write has changed: thin.c */
+	RS_OP_MOVE  /* part of a keep becomes a keep of its own */
+};
 struct rs_op {
 	uint8_t kind;
 	uint8_t failed;
@@ -403,6 +416,8 @@ struct rs_op {
 	uint64_t off, len;
 	struct rs_words *words;	  /* DIGEST, or KEEP's digest */
 	struct rs_window *window; /* to flag on failure */
+	struct rs_thin *thin;	  /* DIFF */
+	uint8_t back;		  /* SWAP: P2 returns; without a device that swaps, it is copied */
 };
 struct rs_oplist {
 	struct rs_op *v;
@@ -444,6 +459,8 @@ struct rs_engine {
 	struct rs_handle *handles;   /* of backings */
 	struct rs_addrmap *reserved; /* NULL: nothing was ever reserved */
 	uint8_t peers;		     /* kernels reach other contexts' memory */
+	struct rs_thin *thins;	     /* newest first */
+	uint32_t thins_new;	     /* atomic: those whose write has not been made yet */
 	struct rs_profile *profiles;
 	struct rs_terms *terms;
 	struct rs_policy policy; /* of segments without their own */
@@ -500,10 +517,20 @@ void rs_memory_fini(struct rs_engine *e);
 uint64_t rs_alloc_addr(const struct rs_alloc *a, uint64_t off, uint64_t len);
 void rs_alias_fini(struct rs_engine *e);
 
+/* thin.c */
+void rs_thin_note(struct rs_engine *e, struct rs_alloc *a, struct rs_keep *k,
+		  const struct rs_writer *writer);
+void rs_thin_written(struct rs_engine *e, const struct rs_alloc *a, uint64_t call, uint64_t ver);
+void rs_thin_compare(struct rs_engine *e, struct rs_oplist *l, uint64_t call, int made);
+int rs_thin_diff(struct rs_engine *e, struct rs_op *op);
+int rs_thin_move(struct rs_engine *e, struct rs_op *op);
+void rs_thin_ready(struct rs_engine *e);
+void rs_thin_fini(struct rs_engine *e);
+
 /* profile.c */
 struct rs_profile *rs_profile_of(struct rs_engine *e, const char *name);
-struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_claim *claim,
-					 const struct rs_range *r, uint32_t call, uint16_t slot,
+struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_spot *spot,
+					 uint64_t off, uint64_t len, enum rs_class cls,
 					 const char *reader);
 void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x,
 			    const struct rs_writer *writer);
@@ -545,12 +572,12 @@ int rs_claimed(struct rs_engine *e, const struct rs_alloc *a, uint64_t off, uint
 	       uint64_t ver);
 struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			     struct rs_alloc *a, const struct rs_ext *piece,
-			     const struct rs_writer *killer);
+			     const struct rs_writer *killer, int exact);
 void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a);
 void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
 			uint64_t off, uint64_t len, const struct rs_writer *writer);
 void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q);
-int rs_keep_is_live(const struct rs_alloc *a, const struct rs_keep *k);
+int rs_range_is_live(const struct rs_alloc *a, uint64_t off, uint64_t len, uint64_t ver);
 void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len);
 
 /* restore.c */

@@ -151,6 +151,29 @@ static int restore(struct rs_engine *e, struct rs_op *op)
 			    k->block->addr + (op->off - k->off), op->len);
 }
 
+/*
+ * A keep's bytes and the live ones change places. On the way back P2 must arrive: if the device cannot swap, it is
+ * copied, and the other bytes are lost.
+ */
+static int exchange(struct rs_engine *e, struct rs_op *op)
+{
+	struct rs_queue q = rs_queue_of(e, op->to);
+	struct rs_keep *k = op->keep;
+	int err;
+
+	if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != RS_KEEP_READY || !k->block)
+		return -ENODATA;
+	err = rs_order_now(e, rs_block_users(e, k->block), op->to);
+	if (err)
+		return err;
+	rs_block_used(e, k->block, op->to);
+	err = e->ops->swap(e->ops->opaque, q, op->addr, k->block->addr, op->len);
+	if (!err)
+		return 0;
+	__atomic_store_n(&k->state, RS_KEEP_FAILED, __ATOMIC_RELEASE);
+	return op->back ? e->ops->copy(e->ops->opaque, q, op->addr, k->block->addr, op->len) : err;
+}
+
 static int run_one(struct rs_engine *e, struct rs_op *op)
 {
 	if (op->alloc && !op->addr)
@@ -164,6 +187,12 @@ static int run_one(struct rs_engine *e, struct rs_op *op)
 		return restore(e, op);
 	case RS_OP_DIGEST:
 		return digest_into(e, op, op->words);
+	case RS_OP_SWAP:
+		return exchange(e, op);
+	case RS_OP_DIFF:
+		return rs_thin_diff(e, op);
+	case RS_OP_MOVE:
+		return rs_thin_move(e, op);
 	}
 	return -EINVAL;
 }
@@ -177,14 +206,19 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 		op->words->failed = 1;
 	if (op->failed && op->kind == RS_OP_KEEP)
 		__atomic_store_n(&op->keep->state, RS_KEEP_FAILED, __ATOMIC_RELEASE);
-	if (op->failed && op->kind == RS_OP_RESTORE) {
+	if (op->kind == RS_OP_MOVE)
+		e->stats.thinned_bytes -= op->len;
+	if (op->failed && op->kind == RS_OP_MOVE)
+		op->guard->replaced = 0;
+	if (op->failed && (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP)) {
 		if (op->window && op->window->rec)
 			op->window->rec->flags |= RS_F_LOST;
 		if (!a->dead)
 			rs_extmap_set(&a->ext, op->off, op->len, rs_version_next(e), 0);
-	} else if (!op->failed && op->kind == RS_OP_RESTORE) {
+	} else if (!op->failed && (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP)) {
 		e->stats.restored_bytes += op->len;
-	} else if (!op->failed && op->kind == RS_OP_KEEP && op->keep->block) {
+	} else if (!op->failed && (op->kind == RS_OP_KEEP || op->kind == RS_OP_MOVE) &&
+		   op->keep->block) {
 		e->stats.snapshots++;
 		e->stats.snapshot_bytes += op->keep->block->bytes;
 		if (e->stats.snapshot_bytes > e->stats.snapshot_bytes_peak)

@@ -13,11 +13,17 @@ struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver)
 {
 	struct rs_keep *k;
 
-	for (k = a->keeps; k; k = k->next)
-		if (k->ver == ver && off >= k->off && off < k->off + k->len &&
-		    k->state != RS_KEEP_FAILED)
+	struct rs_keep *planned = NULL;
+
+	for (k = a->keeps; k; k = k->next) {
+		if (k->ver != ver || off < k->off || off >= k->off + k->len)
+			continue;
+		if (k->state == RS_KEEP_READY)
 			return k;
-	return NULL;
+		if (k->state == RS_KEEP_PLANNED)
+			planned = k;
+	}
+	return planned;
 }
 
 static int segment_claims(const struct rs_segment *s, const struct rs_alloc *a, uint64_t off,
@@ -78,16 +84,17 @@ struct rs_words *rs_plan_digest(struct rs_oplist *l, uint32_t q, struct rs_alloc
 
 /*
  * Make sure that the bytes of a live piece survive in a keep. The keep that already holds them is
- * shared. NULL: no memory (whoever claims the version finds nothing and rejects).
+ * shared; exact: only if it holds no others. NULL: no memory (whoever claims the version finds nothing and rejects).
  */
 struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			     struct rs_alloc *a, const struct rs_ext *piece,
-			     const struct rs_writer *killer)
+			     const struct rs_writer *killer, int exact)
 {
 	struct rs_keep *k = rs_keep_find(a, piece->off, piece->ver);
 	struct rs_op *op;
 
-	if (k && piece->off + piece->len <= k->off + k->len)
+	if (k && (exact ? piece->off == k->off && piece->len == k->len
+			: piece->off + piece->len <= k->off + k->len))
 		return k;
 	k = calloc(1, sizeof(*k));
 	op = k ? rs_oplist_add(l, RS_OP_KEEP, q) : NULL;
@@ -114,18 +121,25 @@ struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t 
 	return k;
 }
 
-/* Every live byte of the keep carries its version again: the live bytes are the better copy. */
-int rs_keep_is_live(const struct rs_alloc *a, const struct rs_keep *k)
+/* Every live byte carries the version: the live bytes are the better copy. */
+int rs_range_is_live(const struct rs_alloc *a, uint64_t off, uint64_t len, uint64_t ver)
 {
 	uint32_t i;
 
-	for (i = rs_extmap_at(&a->ext, k->off); i < a->ext.n; i++) {
-		if (a->ext.ext[i].off >= k->off + k->len)
+	for (i = rs_extmap_at(&a->ext, off); i < a->ext.n; i++) {
+		if (a->ext.ext[i].off >= off + len)
 			break;
-		if (a->ext.ext[i].ver != k->ver)
+		if (a->ext.ext[i].ver != ver)
 			return 0;
 	}
 	return !rs_alloc_is_volatile(a);
+}
+
+static int is_needed(struct rs_engine *e, const struct rs_alloc *a, const struct rs_keep *k)
+{
+	return !a->dead && k->state != RS_KEEP_FAILED &&
+	       (k->eager || !rs_range_is_live(a, k->off, k->len, k->ver)) &&
+	       rs_claimed(e, a, k->off, k->len, k->ver);
 }
 
 /* Drop the keeps that nobody needs any more. */
@@ -134,10 +148,7 @@ void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a)
 	struct rs_keep **at, *k;
 
 	for (at = &a->keeps; (k = *at);) {
-		if (k->pins || k->holds ||
-		    (!a->dead && k->state != RS_KEEP_FAILED &&
-		     (k->eager || !rs_keep_is_live(a, k)) &&
-		     rs_claimed(e, a, k->off, k->len, k->ver))) {
+		if (k->pins || k->holds || (!k->replaced && is_needed(e, a, k))) {
 			at = &k->next;
 			continue;
 		}
@@ -147,6 +158,7 @@ void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a)
 			rs_block_put(e, k->block);
 		}
 		rs_words_put(e, k->digest);
+		rs_words_put(e, k->other_digest);
 		free(k);
 	}
 }
@@ -186,12 +198,26 @@ static void check_free(struct rs_engine *e, struct rs_alloc *a, const struct rs_
 			rs_segment_note(s, RS_CHECK_BROKEN, a, x->off, x->len, writer);
 }
 
+static int wants_pages(const struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x)
+{
+	const struct rs_segment *s;
+
+	for (s = e->pending; s; s = s->next)
+		if (s->policy.option == RS_OPTION_PAGES &&
+		    segment_claims(s, a, x->off, x->len, x->ver))
+			return 1;
+	return 0;
+}
+
 static void keep_for_writer(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			    struct rs_alloc *a, const struct rs_ext *x,
 			    const struct rs_writer *writer)
 {
-	struct rs_keep *k = rs_keep_take(e, l, q, a, x, writer);
+	struct rs_keep *k = rs_keep_take(e, l, q, a, x, writer, 0);
 
+	if (k && writer->kind != RS_CALL_COPY && writer->kind != RS_CALL_FILL &&
+	    wants_pages(e, a, x))
+		rs_thin_note(e, a, k, writer);
 	if (k && k->eager) { /* now it has a writer */
 		k->eager = 0;
 		k->killer = *writer;
@@ -225,7 +251,10 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		rs_profile_overwritten(e, a, x, writer);
 		keep_for_writer(e, l, q, a, x, writer);
 	}
-	if (rs_extmap_set(&a->ext, off, len, rs_version_next(e), 0) || !writer->tick)
+	if (rs_extmap_set(&a->ext, off, len, rs_version_next(e), 0))
+		return;
+	rs_thin_written(e, a, writer->call, e->version);
+	if (!writer->tick)
 		return;
 	x = &a->ext.ext[rs_extmap_at(&a->ext, off)];
 	x->q = writer->q;

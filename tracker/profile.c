@@ -73,34 +73,35 @@ struct rs_profile *rs_profile_of(struct rs_engine *e, const char *name)
 	return p;
 }
 
-/* The window claims [off, off + len) of range r, which its forward's present call reads. */
-struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_claim *claim,
-					 const struct rs_range *r, uint32_t call, uint16_t slot,
+/* The window claims [off, off + len) of a range, which its forward's present call reads. */
+struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_spot *spot,
+					 uint64_t off, uint64_t len, enum rs_class cls,
 					 const char *reader)
 {
+	const struct rs_range *r = spot->range;
 	const struct rs_region *region;
 	struct rs_profile_range *found;
 	struct key key;
 	uint64_t until;
 
-	region = rs_region_at(r->a, claim->off, &until);
+	region = rs_region_at(r->a, off, &until);
 	memset(&key, 0, sizeof(key)); /* it is hashed, padding included */
-	key.len = claim->len;
+	key.len = len;
 	if (region) {
 		key.region = region->name;
-		key.off = claim->off - region->off;
+		key.off = off - region->off;
 	} else {
-		key.call = call;
-		key.slot = slot;
+		key.call = spot->call;
+		key.slot = spot->slot;
 		key.piece = r->piece;
-		key.off = claim->off - r->off;
+		key.off = off - r->off;
 	}
 	HASH_FIND(hh, p->ranges, &key, sizeof(key), found);
 	if (!found && HASH_COUNT(p->ranges) < MOST_RANGES) {
 		found = calloc(1, sizeof(*found));
 		if (found) {
 			found->key = key;
-			found->cls = claim->cls;
+			found->cls = (uint8_t)cls;
 			HASH_ADD(hh, p->ranges, key, sizeof(found->key), found);
 			if (!found->hh.tbl) {
 				free(found);
@@ -114,8 +115,8 @@ struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_c
 	}
 	found->reads++;
 	found->reader = reader;
-	if (claim->cls > found->cls)
-		found->cls = claim->cls;
+	if (cls > found->cls)
+		found->cls = (uint8_t)cls;
 	return found;
 }
 
@@ -184,7 +185,8 @@ void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const
 				continue;
 			c->range->overwrites++;
 			c->range->writer = writer->name;
-			add_window(p, c->range, c->range->key.off + (from - c->off), end - from);
+			add_window(p, c->range, c->range->key.off + (from - c->range_at),
+				   end - from);
 		}
 	}
 }

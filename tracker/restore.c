@@ -60,7 +60,7 @@ static int already_held(const struct rs_window *w, const struct rs_alloc *a, uin
 	for (i = 0; i < w->holds.n; i++) {
 		const struct rs_hold *h = &w->holds.v[i];
 
-		if (h->alloc == a && off >= h->keep->off && off < h->keep->off + h->keep->len)
+		if (h->alloc == a && off >= h->off && off < h->off + h->len)
 			return 1;
 	}
 	return 0;
@@ -71,6 +71,8 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 			  struct rs_alloc *a, uint64_t off, uint64_t len, enum rs_hold_how how,
 			  const struct rs_writer *writer)
 {
+	/* what is compared as a whole must be kept as that */
+	int exact = e->config.mode == RS_MODE_AUDIT || how != RS_HOLD_RESTORE;
 	uint64_t end = off + len;
 
 	if (rs_extmap_split(&a->ext, off, len)) {
@@ -85,7 +87,7 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		off = piece.off + piece.len;
 		if (already_held(w, a, piece.off))
 			continue;
-		k = rs_keep_take(e, l, q, a, &piece, writer);
+		k = rs_keep_take(e, l, q, a, &piece, writer, exact);
 		h = k ? RS_PUSH(w->holds) : NULL;
 		if (!h) {
 			w->rec->flags |= RS_F_LOST;
@@ -93,6 +95,8 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		}
 		h->alloc = a;
 		h->keep = k;
+		h->off = piece.off;
+		h->len = piece.len;
 		h->how = (uint8_t)how;
 		a->refs++;
 		k->holds++;
@@ -154,6 +158,118 @@ void rs_window_compare_kept(struct rs_oplist *l, uint32_t q, struct rs_window *w
 	c->writer = *writer;
 }
 
+/* Everything about the keep's bytes that is exchanged with them. */
+static void exchange_names(struct rs_keep *k, uint64_t ver, struct rs_words *digest)
+{
+	struct rs_words *old = k->digest;
+
+	k->other_ver = k->ver;
+	k->ver = ver;
+	k->digest = digest;
+	k->other_digest = old;
+}
+
+static struct rs_op *plan_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
+			       struct rs_window *w, struct rs_alloc *a, struct rs_keep *k)
+{
+	struct rs_op *op;
+
+	rs_oplist_order(l, touched(e, a), q);
+	op = rs_oplist_add(l, RS_OP_SWAP, q);
+	if (!op)
+		return NULL;
+	rs_op_bind(op, a, k->off, k->len);
+	op->keep = k;
+	k->pins++;
+	op->window = w;
+	return op;
+}
+
+/* One version of all the keep's bytes, nobody else about to use the keep, nowhere else kept: they can change places. */
+static int can_swap(const struct rs_segment *s, struct rs_alloc *a, const struct rs_keep *k,
+		    uint64_t off, uint64_t len)
+{
+	const struct rs_ext *x = &a->ext.ext[rs_extmap_at(&a->ext, off)];
+
+	return s->policy.restore == RS_RESTORE_SWAP && off == k->off && len == k->len &&
+	       x->off == off && x->len == len && !k->holds && !k->pins && !k->replaced &&
+	       !k->other_ver && k->state == RS_KEEP_READY && k->block &&
+	       a->kind != RS_ALLOC_ARRAY && !rs_keep_find(a, off, x->ver);
+}
+
+static void check_shown(struct rs_oplist *l, uint32_t q, struct rs_window *w, struct rs_alloc *a,
+			const struct rs_keep *k, struct rs_words *then)
+{
+	struct rs_check *c;
+
+	if (!then)
+		return;
+	c = rs_check_add(w->rec, RS_CHECK_RESTORE, a, k->off, k->len, then,
+			 rs_plan_digest(l, q, a, k->off, k->len));
+	if (c) {
+		c->exact = 1;
+		c->reason = RS_FINDING_SNAPSHOT_LOST;
+		c->writer = k->killer;
+	}
+}
+
+/* Preserve without memory for P2: the kept bytes and the present ones change places. 0: not done. */
+static int show_by_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+			struct rs_alloc *a, struct rs_keep *k)
+{
+	uint64_t p2 = a->ext.ext[rs_extmap_at(&a->ext, k->off)].ver;
+	struct rs_words *p2_digest =
+		e->config.verify ? rs_plan_digest(l, q, a, k->off, k->len) : NULL;
+	struct rs_hold *h = RS_PUSH(w->holds);
+	struct rs_op *op = h ? plan_swap(e, l, q, w, a, k) : NULL;
+
+	if (!op || place(e, a, k->off, k->len, k->ver)) {
+		if (h)
+			w->holds.n--;
+		if (op) {
+			op->kind = RS_OP_ORDER; /* of nothing */
+			op->mask = 0;
+		}
+		rs_words_put(e, p2_digest);
+		return 0;
+	}
+	exchange_names(k, p2, p2_digest);
+	*h = (struct rs_hold){
+		.alloc = a, .keep = k, .off = k->off, .len = k->len, .how = RS_HOLD_RESTORE};
+	a->refs++;
+	k->holds++;
+	w->rec->ranges++;
+	w->rec->bytes += k->len;
+	rs_fence(e, a, q);
+	check_shown(l, q, w, a, k, k->other_digest);
+	return 1;
+}
+
+/* The replay has left the swapped bytes alone and somebody still needs them: change places again. 0: not done. */
+static int swap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+		     struct rs_alloc *a, struct rs_keep *k)
+{
+	const struct rs_ext *x = &a->ext.ext[rs_extmap_at(&a->ext, k->off)];
+	uint64_t shown = k->other_ver;
+	struct rs_op *op;
+
+	if (x->off != k->off || x->len != k->len || x->ver != shown || k->holds != 1 ||
+	    !rs_claimed(e, a, k->off, k->len, shown) || rs_keep_find(a, k->off, shown))
+		return 0;
+	op = plan_swap(e, l, q, w, a, k);
+	if (!op)
+		return 0;
+	op->back = 1;
+	if (place(e, a, k->off, k->len, k->ver))
+		w->rec->flags |= RS_F_INTERNAL;
+	exchange_names(k, shown, k->other_digest);
+	rs_words_put(e, k->other_digest);
+	k->other_ver = 0;
+	k->other_digest = NULL;
+	rs_fence(e, a, q);
+	return 1;
+}
+
 /* Preserve: hold P2 of [off, off + len), put the kept bytes there. All of it is inside keep k. */
 static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
 		       struct rs_alloc *a, struct rs_keep *k, uint64_t off, uint64_t len,
@@ -162,6 +278,8 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	struct rs_op *op;
 	struct rs_keep *p2;
 
+	if (can_swap(w->seg, a, k, off, len) && show_by_swap(e, l, q, w, a, k))
+		return;
 	rs_oplist_order(l, touched(e, a), q);
 	k->pins++; /* holding P2 may collect keeps */
 	rs_window_hold_range(e, l, q, w, a, off, len, RS_HOLD_RESTORE, reader);
@@ -181,16 +299,8 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	p2->pins++;
 	op->window = w;
 	rs_fence(e, a, q);
-	if (k->digest && off == k->off && len == k->len) {
-		struct rs_check *c = rs_check_add(w->rec, RS_CHECK_RESTORE, a, off, len, k->digest,
-						  rs_plan_digest(l, q, a, off, len));
-
-		if (c) {
-			c->exact = 1;
-			c->reason = RS_FINDING_SNAPSHOT_LOST;
-			c->writer = k->killer;
-		}
-	}
+	if (off == k->off && len == k->len)
+		check_shown(l, q, w, a, k, k->digest);
 }
 
 /* Nobody was seen to write these bytes since the forward read them: is that true? */
@@ -321,8 +431,7 @@ static int hand_over(struct rs_engine *e, struct rs_window *w, struct rs_hold *h
 		for (i = 0; i < other->holds.n; i++) {
 			struct rs_hold *o = &other->holds.v[i];
 
-			if (o->alloc != h->alloc || o->keep->off != h->keep->off ||
-			    o->keep->len != h->keep->len)
+			if (o->alloc != h->alloc || o->off != h->off || o->len != h->len)
 				continue;
 			o->keep->holds--;
 			o->keep = h->keep;
@@ -342,20 +451,22 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	struct rs_keep *k = h->keep;
 	struct rs_op *op;
 
-	if (rs_keep_is_live(a, k) || hand_over(e, w, h))
+	if (rs_range_is_live(a, h->off, h->len, k->ver) || hand_over(e, w, h))
+		return;
+	if (k->other_ver && h->off == k->off && h->len == k->len && swap_back(e, l, q, w, a, k))
 		return;
 	rs_oplist_order(l, touched(e, a), q);
-	rs_write_piecewise(e, l, q, a, k->off, k->len, &self);
+	rs_write_piecewise(e, l, q, a, h->off, h->len, &self);
 	op = rs_oplist_add(l, RS_OP_RESTORE, q);
 	if (!op) {
 		w->rec->flags |= RS_F_LOST;
 		return;
 	}
-	rs_op_bind(op, a, k->off, k->len);
+	rs_op_bind(op, a, h->off, h->len);
 	op->keep = k;
 	k->pins++;
 	op->window = w;
-	if (place(e, a, k->off, k->len, k->ver))
+	if (place(e, a, h->off, h->len, k->ver))
 		w->rec->flags |= RS_F_INTERNAL;
 	rs_fence(e, a, q);
 }

@@ -553,6 +553,7 @@ void rs_engine_pop(struct rs_engine *e, struct rs_thread *t)
 	launch_record(e, &list, r, q);
 	free(w);
 	rs_replay_finish_ready(e, 0);
+	rs_thin_ready(e);
 }
 
 uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const char *text)
@@ -599,6 +600,7 @@ void rs_engine_range_end(struct rs_engine *e, struct rs_thread *t, uint64_t id)
 	launch_record(e, &list, r, q);
 	free(w);
 	rs_replay_finish_ready(e, 0);
+	rs_thin_ready(e);
 }
 
 struct rs_thread *rs_thread_create(struct rs_engine *e)

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options of preservation and what contracts say: when bytes are preserved, how many, what contradicts a
+ * contract. That the bytes are right under every option is test_engine_random's business.
+ */
+#include "tests/unit/engine_rig.h"
+
+#define N 65536u /* words: four pages of 64 KiB */
+
+static struct rs_engine_stats now(void)
+{
+	struct rs_engine_stats s;
+
+	fake_drain();
+	rs_engine_poll(eng);
+	rs_engine_finish(eng);
+	rs_engine_stats(eng, &s);
+	return s;
+}
+
+/* y = first, middle and last word of x */
+static void three(struct rig_arg *a)
+{
+	uint32_t *x = a[1].p;
+
+	a[0].p[0] = x[0] + 10 * x[N / 2] + 100 * x[N - 1];
+}
+
+static void set_middle(struct rig_arg *a)
+{
+	a[0].p[N / 2] = 7;
+}
+
+static void set_all(struct rig_arg *a)
+{
+	for (unsigned i = 0; i < N; i++)
+		a[0].p[i] = 9;
+}
+
+static void policy(enum rs_option option, enum rs_restore restore)
+{
+	ok(!rs_engine_policy(eng, NULL, (struct rs_policy){(uint8_t)option, (uint8_t)restore}),
+	   "policy %d/%d", option, restore);
+}
+
+static void forward(uint32_t *y, uint32_t *x)
+{
+	PUSH("forward:f");
+	KERNEL(three, W_(y, 1), R_(x, N));
+	POP();
+}
+
+static void replay(uint32_t *y, uint32_t *x)
+{
+	PUSH("replay:f#0");
+	KERNEL(three, W_(y, 1), R_(x, N));
+	POP();
+}
+
+#define OPAQUE(fn, p) KERNEL(fn, {p, 0, N, RS_READ | RS_WRITE, 1, 1})
+
+/* When the copy is made, and how much of it remains. */
+static void when(enum rs_option option, uint64_t at_forward, uint64_t after_write, uint64_t later)
+{
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	policy(option, RS_RESTORE_COPY);
+	x = words(N), y = words(1);
+	x[0] = 1, x[N / 2] = 2, x[N - 1] = 3;
+	forward(y, x);
+	is_u64(now().snapshot_bytes, at_forward, "preserved after the forward");
+	OPAQUE(set_middle, x);
+	if (option != RS_OPTION_PAGES)
+		is_u64(now().snapshot_bytes, after_write, "after a write");
+	is_u64(now().snapshot_bytes, later, "once the device has answered");
+	OPAQUE(set_all, x);
+	replay(y, x);
+	replay(y, x);
+	is_u64(now().outcome[0], 2, "replays match");
+	is_u64(y[0], 321, "with the bytes of the forward");
+	ok(x[0] == 9 && x[N / 2] == 9, "and the present ones come back");
+	rig_stop();
+}
+
+/* A swap needs no room for the present bytes; a forward that is replayed twice finds its bytes again. */
+static void swapped(enum rs_restore restore, uint64_t peak)
+{
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	policy(RS_OPTION_UNDO, restore);
+	x = words(N), y = words(1);
+	x[0] = 1, x[N / 2] = 2, x[N - 1] = 3;
+	forward(y, x);
+	KERNEL(set_all, W_(x, N));
+	for (unsigned k = 0; k < 3; k++) {
+		replay(y, x);
+		fake_drain();
+		is_u64(y[0], 321, "a replay sees the bytes of the forward");
+		ok(x[0] == 9 && x[N - 1] == 9, "and the present ones come back");
+	}
+	is_u64(now().outcome[0], 3, "three matches");
+	is_u64(now().snapshot_bytes_peak, peak, "peak of preserved bytes");
+	rig_stop();
+}
+
+/* The device fails when P2 is to come back by a swap, or when P0 is to be shown. */
+static void failing_swap(int back)
+{
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	policy(RS_OPTION_UNDO, RS_RESTORE_SWAP);
+	x = words(N), y = words(1);
+	x[0] = 1;
+	forward(y, x);
+	KERNEL(set_all, W_(x, N));
+	fake_drain();
+	PUSH("replay:f#0");
+	fake.fail_copy = back ? 0 : 1;
+	KERNEL(three, W_(y, 1), R_(x, N));
+	fake.fail_copy = back ? 1 : 0;
+	POP();
+	fake_drain();
+	ok(x[0] == 9 && x[N - 1] == 9, "a failing swap %s loses nothing of the present",
+	   back ? "back" : "in");
+	replay(y, x);
+	fake_drain();
+	ok(x[0] == 9 && x[N - 1] == 9, "nor does the next replay");
+	is_u64(now().outcome[0], back ? 1u : 0u, "no match without the bytes");
+	rig_stop();
+}
+
+/* A contract says where writes come: only that is preserved early. */
+static void regions(int named)
+{
+	struct rs_term window = {.call = 0, .slot = 1, .off = N / 2 * 4, .len = 4096, .window = 1};
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	if (named)
+		window.region = "table";
+	rs_engine_policy(eng, "f", (struct rs_policy){RS_OPTION_REGIONS, RS_RESTORE_COPY});
+	ok(!rs_engine_term(eng, "f", &window), "a window");
+	x = words(N), y = words(1);
+	if (named)
+		rs_engine_region(eng, (uint64_t)x, N * 4, "state:table");
+	x[0] = 1, x[N / 2] = 2, x[N - 1] = 3;
+	forward(y, x);
+	is_u64(now().snapshot_bytes, 4096, "only the window is preserved at the forward");
+	KERNEL(set_middle, {x, N / 2, 1, RS_READ | RS_WRITE, 0, 0});
+	is_u64(now().snapshot_bytes, 4096, "a write inside of it needs no more");
+	replay(y, x);
+	KERNEL(set_all, W_(x, N));
+	replay(y, x);
+	is_u64(now().outcome[0], 2, "what is written outside of it is preserved all the same");
+	is_u64(y[0], 321, "with the bytes of the forward");
+	rig_stop();
+}
+
+static void free_replay(int overwritten)
+{
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	policy(RS_OPTION_FREE, RS_RESTORE_COPY);
+	x = words(N), y = words(1);
+	forward(y, x);
+	if (overwritten)
+		OPAQUE(set_middle, x);
+	replay(y, x);
+	is_u64(now().outcome[overwritten ? 1 : 0], 1,
+	       overwritten ? "a free replay whose state was overwritten is rejected"
+			   : "a free replay is a match");
+	is_u64(count(rig_read("records.jsonl"), "RS080"), (uint64_t)overwritten, "RS080");
+	is_u64(y[0], 0, "the bytes are right in any case");
+	rig_stop();
+}
+
+/* What the contract calls a product or state is treated as that; memory that it does not know breaks it. */
+static void roles(void)
+{
+	struct rs_term product = {.call = 0, .slot = 0, .len = N * 4, .role = RS_ROLE_PRODUCT};
+	struct rs_term state = {.call = 0, .slot = 0, .len = N * 4, .role = RS_ROLE_STATE};
+	uint32_t *x;
+	int as;
+
+	for (as = 0; as < 2; as++) {
+		rig_start(RS_MODE_PRESERVE);
+		rs_engine_term(eng, "f", as ? &state : &product);
+		x = words(N);
+		PUSH("forward:f");
+		OPAQUE(set_middle, x);
+		POP();
+		KERNEL(set_all, W_(x, N));
+		PUSH("replay:f#0");
+		OPAQUE(set_middle, x);
+		POP();
+		fake_drain();
+		is_u64(x[N / 2], as ? 9 : 7, as ? "state is put back" : "a product stays");
+		rig_stop();
+	}
+}
+
+static void other_program(void)
+{
+	const char *text;
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	rs_engine_expect_calls(eng, "f", 12345);
+	x = words(N), y = words(1);
+	forward(y, x);
+	replay(y, x);
+	is_u64(now().outcome[1], 1, "a forward with other calls is not vouched for");
+	text = rig_read("records.jsonl");
+	ok(count(text, "RS081"), "it is another program's contract");
+	ok(count(text, "RS080"), "and names other state");
+	ok(count(rig_read("events.jsonl"), "\"name\":\"three\""), "and by whom it is read");
+	rig_stop();
+}
+
+/* A run tells what a contract needs; told back, it is kept. */
+static void learned(void)
+{
+	const struct rs_engine_config config = {.mode = RS_MODE_AUDIT, .verify = 1, .profile = 1};
+	struct rs_term state = {.call = 0, .slot = 1, .len = N * 4};
+	unsigned long long calls = 0;
+	const char *text;
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_AUDIT);
+	rs_thread_destroy(thr);
+	rs_engine_destroy(eng);
+	eng = rs_engine_create(&config, &fake_ops, rec);
+	thr = rs_thread_create(eng);
+	x = words(N), y = words(1);
+	for (unsigned step = 0; step < 3; step++) {
+		forward(y, x);
+		KERNEL(set_middle, {x, N / 2 + step * 100, 10, RS_READ | RS_WRITE, 0, 0});
+		replay(y, x);
+	}
+	now();
+	rs_engine_learned(eng);
+	text = rig_read("events.jsonl");
+	text = strstr(text, "\"t\":\"segment\"");
+	ok(text && strstr(text, "\"forwards\":3"), "a segment line");
+	ok(text && strstr(text, "\"product_bytes\":4"), "with what it produces");
+	if (text && strstr(text, "\"calls\":[\""))
+		calls = strtoull(strstr(text, "\"calls\":[\"") + 10, NULL, 16);
+	ok(calls, "and its calls");
+	ok(text && strstr(text, "\"call\":0,\"slot\":1,\"piece\":0,\"offset\":0,\"bytes\":262144,"
+				"\"role\":\"state\",\"reads\":3,\"reader\":\"three\""),
+	   "a state line says what is read, by whom");
+	ok(text && strstr(text, "\"overwrites\":3,\"writer\":\"set_middle\",\"windows\":"
+				"[[131072,40],[131472,40],[131872,40]]"),
+	   "and where it is overwritten");
+	rig_stop();
+	rig_start(RS_MODE_PRESERVE);
+	rs_engine_expect_calls(eng, "f", calls);
+	rs_engine_term(eng, "f", &state);
+	x = words(N), y = words(1);
+	forward(y, x);
+	KERNEL(set_all, W_(x, N));
+	replay(y, x);
+	is_u64(now().outcome[0], 1, "a run under what was learned is a match");
+	rig_stop();
+}
+
+int main(void)
+{
+	uint64_t all = N * 4, page = 65536;
+
+	when(RS_OPTION_UNDO, 0, all, all);
+	when(RS_OPTION_WHOLE, all, all, all);
+	when(RS_OPTION_PAGES, 0, all, page);
+	when(RS_OPTION_RETAIN, 0, all, all);
+	swapped(RS_RESTORE_COPY, 2 * all);
+	swapped(RS_RESTORE_SWAP, all);
+	failing_swap(0);
+	failing_swap(1);
+	regions(0);
+	regions(1);
+	free_replay(0);
+	free_replay(1);
+	roles();
+	other_program();
+	learned();
+	return tap_done();
+}
