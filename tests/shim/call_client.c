@@ -25,7 +25,7 @@ typedef unsigned long long dptr;
 #define LOOPS	     9
 #define N	     10000
 #define WINDOW_N     200 /* a forward logs its calls: few, or it is the log's growth that is measured */
-#define THREAD_CALLS 1000000
+#define THREAD_CALLS 30000 /* shorter than a time slice */
 #define WARM_UP	     100
 #define COUNTED	     1000
 #define MAX_THREADS  64
