@@ -103,7 +103,6 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 	uint64_t at = off, end = off + len;
 
 	told = p ? rs_profile_read(p, &spot, off, len, cls, c->call->name) : NULL;
-
 	if (rs_extmap_split(&a->ext, off, len) || split_windows(w->seg, &spot, off, end)) {
 		w->seg->flags |= RS_F_INTERNAL;
 		return;
@@ -126,9 +125,8 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 		__atomic_store_n(&a->claimed, c->e->claim_epoch, __ATOMIC_RELAXED);
 		if (is_sampled(c, a, x))
 			claim->sample = rs_plan_digest(c->l, c->q, a, x->off, x->len);
-		if (p)
-			claim->range =
-				rs_profile_read(p, claim, r, spot.call, spot.slot, c->call->name);
+		claim->range = told;
+		claim->range_at = at;
 		/* the host may change these unseen: keep them now, there will be no write to see */
 		if (rs_alloc_is_volatile(a) || is_eager(c->e, w->seg, &spot, x->off))
 			take_eagerly(c, a, x);
