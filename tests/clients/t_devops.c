@@ -5,51 +5,10 @@
  *
  * Their sources are part of this program, with a table of the driver's own functions and nothing of the wrappers.
  */
-#include "shim/devkernels.c"
-#include "shim/devops.c"
-#include "shim/devorder.c"
-#include "tracker/digest.c"
-
+#include "tests/shim/devops_rig.h"
 #include "tests/simcuda/simcuda.h"
 #include "tests/tap.h"
-
-#define DRIVER(X)                                                                                  \
-	X(cuCtxGetCurrent)                                                                         \
-	X(cuCtxPushCurrent_v2)                                                                     \
-	X(cuCtxPopCurrent_v2)                                                                      \
-	X(cuThreadExchangeStreamCaptureMode)                                                       \
-	X(cuStreamIsCapturing)                                                                     \
-	X(cuStreamGetCaptureInfo)                                                                  \
-	X(cuMemAlloc_v2)                                                                           \
-	X(cuMemFree_v2)                                                                            \
-	X(cuMemcpyDtoDAsync_v2)                                                                    \
-	X(cuMemHostAlloc)                                                                          \
-	X(cuMemFreeHost)                                                                           \
-	X(cuEventCreate)                                                                           \
-	X(cuEventRecord)                                                                           \
-	X(cuEventQuery)                                                                            \
-	X(cuEventSynchronize)                                                                      \
-	X(cuStreamWaitEvent)                                                                       \
-	X(cuModuleLoadData)                                                                        \
-	X(cuModuleUnload)                                                                          \
-	X(cuModuleGetFunction)                                                                     \
-	X(cuLaunchKernel)
-
-struct rs_real rs_real = {
-#define X(sym) .sym = sym,
-	DRIVER(X)
-#undef X
-};
-struct rs_state rs_state;
-__thread struct rs_tls *rs_tls;
-static unsigned logged;
-
-void rs_log(enum rs_log_level level, const char *fmt, ...)
-{
-	(void)level;
-	(void)fmt;
-	logged++;
-}
+#include "tracker/digest.c"
 
 #define SPACE (4u << 20)
 #define ROWS  3000
@@ -344,7 +303,7 @@ static void open_context(const char *fail)
 		must(ops.alloc(NULL, queue[i], SPACE, (uint64_t *)&arena[i]));
 	}
 	scramble();
-	logged = 0;
+	rig_logged = 0;
 }
 
 static void close_context(void)
@@ -367,11 +326,11 @@ static void test_refused(void)
 
 	open_context("cuModuleLoadData:2=222");
 	test_moves("where the driver does not take the wide kernel");
-	is_int((int)logged, 0, "which is no error");
+	is_int((int)rig_logged, 0, "which is no error");
 	close_context();
 	open_context("cuModuleLoadData:1=209,cuModuleLoadData:2=209,cuModuleLoadData:3=209");
 	test_moves("where the driver takes no kernel");
-	is_int((int)logged, 1, "which is said, once");
+	is_int((int)rig_logged, 1, "which is said, once");
 	is_int(ops.swap(NULL, queue[0], arena[0], arena[1], 64), -EIO, "a swap fails");
 	must(ops.result_alloc(NULL, queue[0], 1, &words));
 	is_int(ops.diff(NULL, queue[0], arena[0], arena[1], 64, words), 0,
@@ -387,6 +346,9 @@ static void test_refused(void)
 
 int main(void)
 {
+#define X(sym) rs_real.sym = sym;
+	RIG_DRIVER(X)
+#undef X
 	must(cuInit(0));
 	model[0] = malloc(SPACE);
 	model[1] = malloc(SPACE);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The shim's operations for the engine (shim/devops.h) in a program of their own: their sources, and what they need of
+ * the rest of the library. Included once, by tests/clients/t_devops.c and tests/shim/devops_cost.c.
+ *
+ * RIG_DRIVER lists the driver's functions that they call; the program fills rs_real with them.
+ */
+#ifndef TESTS_SHIM_DEVOPS_RIG_H
+#define TESTS_SHIM_DEVOPS_RIG_H
+
+#include "shim/devkernels.c"
+#include "shim/devops.c"
+#include "shim/devorder.c"
+
+#define RIG_DRIVER(X)                                                                              \
+	X(cuCtxGetCurrent)                                                                         \
+	X(cuCtxPushCurrent_v2)                                                                     \
+	X(cuCtxPopCurrent_v2)                                                                      \
+	X(cuThreadExchangeStreamCaptureMode)                                                       \
+	X(cuStreamIsCapturing)                                                                     \
+	X(cuStreamGetCaptureInfo)                                                                  \
+	X(cuMemAlloc_v2)                                                                           \
+	X(cuMemFree_v2)                                                                            \
+	X(cuMemcpyDtoDAsync_v2)                                                                    \
+	X(cuMemHostAlloc)                                                                          \
+	X(cuMemFreeHost)                                                                           \
+	X(cuEventCreate)                                                                           \
+	X(cuEventRecord)                                                                           \
+	X(cuEventQuery)                                                                            \
+	X(cuEventSynchronize)                                                                      \
+	X(cuStreamWaitEvent)                                                                       \
+	X(cuModuleLoadData)                                                                        \
+	X(cuModuleUnload)                                                                          \
+	X(cuModuleGetFunction)                                                                     \
+	X(cuLaunchKernel)
+
+struct rs_real rs_real;
+struct rs_state rs_state;
+__thread struct rs_tls *rs_tls;
+static unsigned rig_logged;
+
+void rs_log(enum rs_log_level level, const char *fmt, ...)
+{
+	(void)level;
+	(void)fmt;
+	rig_logged++;
+}
+
+#endif
