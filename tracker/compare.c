@@ -372,7 +372,7 @@ void rs_replay_finish_ready(struct rs_engine *e, int wait)
 					r->checks.v[i].b->failed = 1;
 			r->flags |= RS_F_INTERNAL;
 		}
-		e->flight = r->next;
+		__atomic_store_n(&e->flight, r->next, __ATOMIC_RELAXED);
 		if (!e->flight)
 			e->flight_end = &e->flight;
 		pthread_mutex_unlock(&e->lock);

@@ -468,6 +468,7 @@ struct rs_engine {
 	struct rs_clock host;		  /* what the host has waited for */
 	struct rs_clock everything_known; /* every call so far */
 	struct rs_event *events;
+	uint32_t nevents; /* atomic: how many of them there are */
 	uint32_t
 		legacy_unseen; /* atomic: there were calls on a legacy stream that nobody described */
 

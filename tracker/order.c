@@ -141,14 +141,25 @@ int rs_order_known(const struct rs_engine *e, uint32_t from, uint64_t tick, uint
 	return !c || c->t[from] >= tick;
 }
 
+/* rs_engine_event_destroy looks without the lock. */
+static void count_events(struct rs_engine *e)
+{
+	__atomic_store_n(&e->nevents, HASH_COUNT(e->events), __ATOMIC_RELAXED);
+}
+
+static void drop_event(struct rs_engine *e, struct rs_event *ev)
+{
+	HASH_DEL(e->events, ev);
+	free(ev);
+	count_events(e);
+}
+
 void rs_order_forget(struct rs_engine *e)
 {
 	struct rs_event *ev, *tmp;
 
-	HASH_ITER (hh, e->events, ev, tmp) {
-		HASH_DEL(e->events, ev);
-		free(ev);
-	}
+	HASH_ITER (hh, e->events, ev, tmp)
+		drop_event(e, ev);
 	e->host = e->everything_known;
 }
 
@@ -217,14 +228,13 @@ void rs_engine_event_record(struct rs_engine *e, struct rs_thread *t, struct rs_
 				free(ev);
 				ev = NULL;
 			}
+			count_events(e);
 		}
 	}
-	if (ev && c) {
+	if (ev && c)
 		ev->clock = *c;
-	} else if (ev) {
-		HASH_DEL(e->events, ev);
-		free(ev);
-	}
+	else if (ev)
+		drop_event(e, ev);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -248,14 +258,12 @@ void rs_engine_event_destroy(struct rs_engine *e, uint64_t event)
 {
 	struct rs_event *ev;
 
-	if (!e->config.order || !__atomic_load_n(&e->events, __ATOMIC_RELAXED))
+	if (!e->config.order || !__atomic_load_n(&e->nevents, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&e->lock);
 	ev = find_event(e, event);
-	if (ev) {
-		HASH_DEL(e->events, ev);
-		free(ev);
-	}
+	if (ev)
+		drop_event(e, ev);
 	pthread_mutex_unlock(&e->lock);
 }
 
