@@ -17,9 +17,9 @@ struct entry {
 	struct entry *next, **link;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs_handles by_handle, by_base;
-static struct entry *list;
+static struct entry *arrays;
 static uint64_t next_base = RS_ARRAY_BASE;
 
 /* Bytes of one channel, 0: unknown layout. */
@@ -91,11 +91,11 @@ static int find(const struct rs_handles *way, const void *key, struct rs_array *
 {
 	const struct entry *e;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&table_lock);
 	e = entry_of(way, key);
 	if (e)
 		*ret = e->a;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&table_lock);
 	return e != NULL;
 }
 
@@ -109,7 +109,7 @@ int rs_arrays_at(uint64_t base, struct rs_array *ret)
 	return find(&by_base, base_key(base), ret);
 }
 
-/* lock held */
+/* table_lock held */
 static void drop(struct entry *e)
 {
 	if (entry_of(&by_handle, e->a.handle) == e)
@@ -121,7 +121,7 @@ static void drop(struct entry *e)
 	free(e);
 }
 
-/* lock held. A handle that is known already was destroyed unseen. */
+/* table_lock held. A handle that is known already was destroyed unseen. */
 static int enter(struct entry *e)
 {
 	struct entry *old = entry_of(&by_handle, e->a.handle);
@@ -129,17 +129,17 @@ static int enter(struct entry *e)
 	if (old)
 		drop(old);
 	e->a.base = next_base;
-	e->next = list;
-	e->link = &list;
+	e->next = arrays;
+	e->link = &arrays;
 	if (rs_handles_set(&by_handle, e->a.handle, e))
 		return -ENOMEM;
 	if (rs_handles_set(&by_base, base_key(e->a.base), e)) {
 		rs_handles_set(&by_handle, e->a.handle, NULL);
 		return -ENOMEM;
 	}
-	if (list)
-		list->link = &e->next;
-	list = e;
+	if (arrays)
+		arrays->link = &e->next;
+	arrays = e;
 	next_base += (e->a.bytes + 2 * RANGE_ALIGN - 1) & ~(uint64_t)(RANGE_ALIGN - 1);
 	return 0;
 }
@@ -158,11 +158,11 @@ int rs_arrays_add(CUarray handle, uint64_t owner, uint64_t ctx, struct rs_array 
 	e->a = a;
 	e->owner = owner;
 	e->ctx = ctx;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&table_lock);
 	err = enter(e);
 	if (!err)
 		*ret = e->a;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&table_lock);
 	if (err)
 		free(e);
 	return err;
@@ -172,45 +172,45 @@ void rs_arrays_remove(CUarray handle)
 {
 	struct entry *e;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&table_lock);
 	e = entry_of(&by_handle, handle);
 	if (e)
 		drop(e);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&table_lock);
 }
 
 void rs_arrays_leaving(CUarray handle, struct rs_alloc *leaving)
 {
 	struct entry *e;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&table_lock);
 	e = entry_of(&by_handle, handle);
 	if (e)
 		e->a.leaving = leaving;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&table_lock);
 }
 
 int rs_arrays_owned(uint64_t owner, uint64_t after, struct rs_array *ret)
 {
 	const struct entry *found = NULL;
 
-	pthread_mutex_lock(&lock);
-	for (const struct entry *e = list; e; e = e->next)
+	pthread_mutex_lock(&table_lock);
+	for (const struct entry *e = arrays; e; e = e->next)
 		if (e->owner == owner && e->a.base > after && (!found || e->a.base < found->a.base))
 			found = e;
 	if (found)
 		*ret = found->a;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&table_lock);
 	return found != NULL;
 }
 
 void rs_arrays_ctx_destroy(uint64_t ctx)
 {
-	pthread_mutex_lock(&lock);
-	for (struct entry *e = list, *next; e; e = next) {
+	pthread_mutex_lock(&table_lock);
+	for (struct entry *e = arrays, *next; e; e = next) {
 		next = e->next;
 		if (e->ctx == ctx)
 			drop(e);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&table_lock);
 }

@@ -8,6 +8,7 @@
  * A kernel that the driver refuses is asked for once a context; moves then fall back to plain copies.
  * Callers and locks as in devops.c.
  */
+#include "shim/arrays.h"
 #include "shim/devops.h"
 #include "shim/kernels/tiles.h"
 #include "shim/log.h"
@@ -127,6 +128,8 @@ int rs_dev_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes
 	void *params[] = {&addr, &bytes, &target};
 
 	(void)opaque;
+	if (rs_unlikely(rs_arrays_range(addr)))
+		return rs_dev_array_digest(q, addr, bytes, out);
 	return run(q, RS_DEV_digest, blocks, DIGEST_THREADS, params);
 }
 
@@ -141,6 +144,8 @@ int rs_dev_swap(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_
 	void *params[] = {&a, &b, &bytes};
 
 	(void)opaque;
+	if (rs_unlikely(rs_arrays_range(a) || rs_arrays_range(b)))
+		return rs_dev_array_swap(q, a, b, bytes);
 	return run(q, RS_DEV_swap, blocks_of(tiles), RS_TILE_THREADS, params);
 }
 
@@ -151,6 +156,8 @@ int rs_dev_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_
 	void *params[] = {&a, &b, &bytes, &target};
 
 	(void)opaque;
+	if (rs_unlikely(rs_arrays_range(a) || rs_arrays_range(b)))
+		return rs_dev_array_diff(q, a, b, bytes, out);
 	return run(q, RS_DEV_diff, rs_page_count(bytes), RS_DIFF_THREADS, params);
 }
 
@@ -235,6 +242,14 @@ static struct rs_move_wide_table *choose(struct moves *m, struct rs_dev_context 
 	return NULL;
 }
 
+static int has_array(const struct rs_move *list, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (rs_arrays_range(list[i].dst) || rs_arrays_range(list[i].src))
+			return 1;
+	return 0;
+}
+
 int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n)
 {
 	struct moves m = {.list = list, .end = list + n};
@@ -248,6 +263,8 @@ int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uin
 	(void)opaque;
 	if (!c)
 		return -ENOMEM;
+	if (rs_unlikely(has_array(list, n)))
+		return rs_dev_array_move(q, list, n);
 	r = rs_dev_enter_queue(&f, q);
 	if (r)
 		return r;

@@ -5,11 +5,12 @@
  * Every operation runs in its queue's context, pushed for its duration where another one is current, and in
  * relaxed capture mode where some stream is being captured. A queue of another thread's own stream is
  * served on the legacy stream, which is ordered with it.
- * Per context, made at first use: modules of our kernels and spare events; they go with the
+ * Per context, made at first use: modules of our kernels, spare events and a pool; they go with the
  * context. An event outlives its context as "passed".
  * Callers: the engine, any thread, from inside wrappers and markers only (depth is set), or at exit.
  * Locks: one leaf mutex around the list of contexts and the spare events, not held over driver calls.
  */
+#include "shim/arrays.h"
 #include "shim/devops.h"
 #include "shim/guard.h"
 #include "shim/kernels.h"
@@ -135,6 +136,7 @@ struct rs_dev_context *rs_dev_context_of(uint64_t ctx)
 
 void rs_devops_ctx_destroy(uint64_t ctx)
 {
+	CUmemoryPool pool = NULL;
 	struct rs_dev_context *c;
 	struct rs_dev_event *e;
 	unsigned i;
@@ -143,6 +145,8 @@ void rs_devops_ctx_destroy(uint64_t ctx)
 	for (c = contexts; c && c->ctx != ctx; c = c->next)
 		;
 	if (c) {
+		pool = c->pool;
+		__atomic_store_n(&c->pool, NULL, __ATOMIC_RELAXED);
 		__atomic_store_n(&c->ctx, 0, __ATOMIC_RELAXED);
 		for (i = 0; i < RS_DEV_NKERNELS; i++)
 			__atomic_store_n(&c->kernel[i], NULL, __ATOMIC_RELAXED);
@@ -154,6 +158,8 @@ void rs_devops_ctx_destroy(uint64_t ctx)
 	if (last_ctx == ctx)
 		last_ctx = 0;
 	pthread_mutex_unlock(&lock);
+	if (pool)
+		rs_real.cuMemPoolDestroy(pool); /* it is the device's, not the context's */
 }
 
 /* --- memory ------------------------------------------------------------------------------------- */
@@ -185,9 +191,12 @@ static void op_free(void *opaque, struct rs_queue q, uint64_t addr)
 static int op_copy(void *opaque, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
 {
 	struct rs_dev_frame f;
-	int r = rs_dev_enter_queue(&f, q);
+	int r;
 
 	(void)opaque;
+	if (rs_unlikely(rs_arrays_range(dst) || rs_arrays_range(src)))
+		return rs_dev_array_copy(q, dst, src, bytes);
+	r = rs_dev_enter_queue(&f, q);
 	if (r)
 		return r;
 	return rs_dev_leave(&f, rs_real.cuMemcpyDtoDAsync_v2(dst, src, bytes, rs_dev_stream(q)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of the engine's operations on the real driver share: devops.c (contexts, memory),
- * devorder.c (events), devkernels.c (kernels).
+ * devorder.c (events), devkernels.c (kernels), devarrays.c (arrays).
  */
 #ifndef RS_SHIM_DEVOPS_H
 #define RS_SHIM_DEVOPS_H
@@ -35,6 +35,7 @@ struct rs_dev_context {
 	uint64_t ctx;			    /* 0: gone */
 	CUfunction kernel[RS_DEV_NKERNELS]; /* loaded at first use */
 	uint32_t refused;		    /* bit of each kernel that this driver does not take */
+	CUmemoryPool pool;		    /* made at first use */
 	struct rs_dev_event *spare;
 	struct rs_dev_context *next;
 };
@@ -72,6 +73,13 @@ int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uin
 int rs_dev_swap(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes);
 int rs_dev_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
 		uint64_t *out);
+
+/* devarrays.c: one of the two, or some of the list, is an array's range. */
+int rs_dev_array_copy(struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes);
+int rs_dev_array_digest(struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out);
+int rs_dev_array_swap(struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes);
+int rs_dev_array_diff(struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes, uint64_t *out);
+int rs_dev_array_move(struct rs_queue q, const struct rs_move *list, uint64_t n);
 
 /* devorder.c */
 int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event);

@@ -148,6 +148,45 @@ static void test_bytes(void)
 	ops.result_free(NULL, words);
 }
 
+/* An array is its rows, one after the other, under a made-up address. */
+static void test_arrays(void)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 37,
+					   .Height = 9,
+					   .Depth = 5,
+					   .Format = CU_AD_FORMAT_HALF,
+					   .NumChannels = 2};
+	uint64_t bytes = 37 * 9 * 5 * 4, *words, *differ;
+	struct rs_array a;
+	CUarray handle;
+
+	must(cuArray3DCreate_v2(&handle, &d));
+	must(rs_arrays_add(handle, 0, (uintptr_t)ctx, &a));
+	is_u64(a.bytes, bytes, "an array's bytes");
+	must(ops.result_alloc(NULL, queue[0], 8, &words));
+	must(ops.result_alloc(NULL, queue[0], 8, &differ));
+	must(ops.copy(NULL, queue[0], a.base, arena[0], bytes));
+	must(ops.digest(NULL, queue[0], a.base, bytes, words));
+	must(ops.diff(NULL, queue[0], arena[0], a.base, bytes, differ));
+	must(ops.diff(NULL, queue[0], a.base, arena[1], bytes, differ + 1));
+	must(ops.swap(NULL, queue[0], arena[1], a.base, bytes));
+	must(ops.move(NULL, queue[0], &(struct rs_move){arena[0], a.base, bytes}, 1));
+	must(cuCtxSynchronize());
+	ok(words[0] == rs_digest_chunk(model[0], RS_DIGEST_CHUNK),
+	   "its digest is that of its rows");
+	ok(!differ[0] && differ[1] == 1, "it is compared with memory, on either side");
+	memcpy(got, model[0], bytes);
+	memcpy(model[0], model[1], bytes);
+	memcpy(model[1], got, bytes);
+	ok(same_arenas(), "copied to and fro, and swapped");
+	is_int(ops.copy(NULL, queue[0], arena[0], a.base, bytes - 1), -EINVAL, "only as a whole");
+	rs_arrays_remove(handle);
+	is_int(ops.copy(NULL, queue[0], arena[0], a.base, bytes), -EINVAL, "one that has gone");
+	must(cuArrayDestroy(handle));
+	ops.result_free(NULL, words);
+	ops.result_free(NULL, differ);
+}
+
 /* --- captures ------------------------------------------------------------------------------------ */
 
 static void begin(CUstream s)
@@ -363,6 +402,7 @@ int main(void)
 		test_moves(spec);
 	}
 	test_bytes();
+	test_arrays();
 	test_capture_order();
 	test_capture_legacy();
 	close_context();

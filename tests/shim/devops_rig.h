@@ -8,9 +8,12 @@
 #ifndef TESTS_SHIM_DEVOPS_RIG_H
 #define TESTS_SHIM_DEVOPS_RIG_H
 
+#include "shim/arrays.c"
+#include "shim/devarrays.c"
 #include "shim/devkernels.c"
 #include "shim/devops.c"
 #include "shim/devorder.c"
+#include "shim/handles.c"
 
 #define RIG_DRIVER(X)                                                                              \
 	X(cuCtxGetCurrent)                                                                         \
@@ -29,6 +32,13 @@
 	X(cuEventQuery)                                                                            \
 	X(cuEventSynchronize)                                                                      \
 	X(cuStreamWaitEvent)                                                                       \
+	X(cuArray3DGetDescriptor_v2)                                                               \
+	X(cuCtxGetDevice)                                                                          \
+	X(cuMemAllocFromPoolAsync)                                                                 \
+	X(cuMemFreeAsync)                                                                          \
+	X(cuMemPoolCreate)                                                                         \
+	X(cuMemPoolDestroy)                                                                        \
+	X(cuMemcpy3DAsync_v2)                                                                      \
 	X(cuModuleLoadData)                                                                        \
 	X(cuModuleUnload)                                                                          \
 	X(cuModuleGetFunction)                                                                     \
