@@ -494,6 +494,35 @@ int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_que
 	       fences == RS_QBIT(t->last_id);
 }
 
+/* The allocation (or tagged mapping) of an access; the caller's look-up holds while no address changed. */
+static struct rs_alloc *loosely(const struct rs_engine *e, const struct rs_access *x, int looked_up)
+{
+	uint64_t base, bytes;
+
+	if (looked_up && x->memory)
+		return (struct rs_alloc *)(uintptr_t)x->memory;
+	return rs_addrmap_find(e->map, x->addr, &base, &bytes);
+}
+
+/* What is there already is not stored again: threads share these lines. */
+static void leave_marks(struct rs_engine *e, const struct rs_call *call, uint32_t q, uint64_t loose,
+			int looked_up)
+{
+	unsigned i;
+
+	for (i = 0; i < call->naccess; i++) {
+		struct rs_alloc *a = loosely(e, &call->access[i], looked_up);
+
+		if (!a || rs_mapping_of(a))
+			continue;
+		if (!(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q)))
+			__atomic_fetch_or(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
+		if (call->access[i].dir & RS_WRITE &&
+		    __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != loose)
+			__atomic_store_n(&a->loose, loose, __ATOMIC_RELAXED);
+	}
+}
+
 /*
  * A call of no window that writes to nothing claimed: all that is to be remembered is who touched the
  * allocations, and that they changed. No lock, so that threads do not wait for each other. Mapped memory, a
@@ -502,38 +531,33 @@ int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_que
 static int follow_loosely(struct rs_engine *e, struct rs_thread *t, const struct rs_call *call)
 {
 	uint32_t epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED), q = t->last_id;
-	uint64_t base, bytes;
-	unsigned i;
+	uint64_t loose = __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1;
+	int looked_up = call->generation == rs_engine_generation(e), unmarked = 0;
+	const struct rs_access *x = call->access, *end = x + call->naccess;
 
 	if (t->top || __atomic_load_n(&e->process, __ATOMIC_RELAXED) || call->capturing ||
-	    call->everything || call->naccess > t->ranges_cap || !t->has_last ||
-	    t->last_q.ctx != call->q.ctx || t->last_q.stream != call->q.stream || q >= 63 ||
+	    call->everything || !t->has_last || t->last_q.ctx != call->q.ctx ||
+	    t->last_q.stream != call->q.stream || q >= 63 ||
 	    t->generation != __atomic_load_n(&e->generation, __ATOMIC_RELAXED))
 		return 0;
-	for (i = 0; i < call->naccess; i++) {
-		struct rs_alloc *a = rs_addrmap_find(e->map, call->access[i].addr, &base, &bytes);
+	for (; x < end; x++) {
+		struct rs_alloc *a = loosely(e, x, looked_up);
 
-		t->ranges[i].a = a;
 		if (!a)
 			continue;
-		if (rs_mapping_of(a) || must_wait(a, q) ||
-		    (call->access[i].dir & RS_WRITE &&
-		     __atomic_load_n(&a->claimed, __ATOMIC_RELAXED) == epoch))
+		if (rs_mapping_of(a) || must_wait(a, q))
 			return 0;
-	}
-	for (i = 0; i < call->naccess; i++) {
-		struct rs_alloc *a = t->ranges[i].a;
-
-		if (!a)
+		unmarked |= !(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q));
+		if (!(x->dir & RS_WRITE))
 			continue;
-		if (!(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q)))
-			__atomic_fetch_or(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
-		if (call->access[i].dir & RS_WRITE)
-			__atomic_store_n(&a->loose,
-					 __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1,
-					 __ATOMIC_RELAXED);
+		if (__atomic_load_n(&a->claimed, __ATOMIC_RELAXED) == epoch)
+			return 0;
+		unmarked |= __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != loose;
 	}
-	if (e->config.order && !call->q.stream)
+	if (unmarked)
+		leave_marks(e, call, q, loose, looked_up);
+	if (e->config.order && !call->q.stream &&
+	    !__atomic_load_n(&e->legacy_unseen, __ATOMIC_RELAXED))
 		__atomic_store_n(&e->legacy_unseen, 1, __ATOMIC_RELAXED);
 	return 1;
 }
@@ -553,20 +577,15 @@ static void begin(struct rs_callstate *c, struct rs_thread *t)
 	rs_locate(c, t);
 }
 
-void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
+/* Apart from its caller, where calls that need none of this pass: it starts by clearing a large frame. */
+__attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thread *t,
+					     struct rs_call *call)
 {
 	struct rs_oplist list;
 	struct rs_callstate c = {.e = e, .l = &list, .call = call};
 	struct rs_window *w;
 	uint32_t i;
 
-	if (!call->capturing && rs_engine_idle(e, t, call->q)) {
-		if (call->everything)
-			__atomic_fetch_add(&e->idle_unknown_writers, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	if (follow_loosely(e, t, call))
-		return;
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	c.number = ++e->clock;
@@ -588,6 +607,17 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	rs_oplist_run(e, &list);
 }
 
+void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
+{
+	if (!call->capturing && rs_engine_idle(e, t, call->q)) {
+		if (call->everything)
+			__atomic_fetch_add(&e->idle_unknown_writers, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (!follow_loosely(e, t, call))
+		follow(e, t, call);
+}
+
 /* Pre-images that this call may have taken for more than it changed. */
 static void compare_overwritten(struct rs_engine *e, const struct rs_call *call, int ok)
 {
@@ -600,20 +630,13 @@ static void compare_overwritten(struct rs_engine *e, const struct rs_call *call,
 	rs_oplist_run(e, &list);
 }
 
-void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
+__attribute__((noinline)) static void follow_up(struct rs_engine *e, struct rs_thread *t,
+						struct rs_call *call)
 {
 	struct rs_oplist list;
 	struct rs_callstate c = {.e = e, .l = &list, .call = call, .number = call->private_[0]};
 	struct rs_window *w;
 
-	if (ok && call->synchronous)
-		rs_engine_synced_queue(e, t, call->q);
-	if (__atomic_load_n(&e->thins_new, __ATOMIC_RELAXED))
-		compare_overwritten(e, call, ok);
-	if (!ok || call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
-		return;
-	if (!t->top && !__atomic_load_n(&e->process, __ATOMIC_RELAXED))
-		return;
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	begin(&c, t);
@@ -624,4 +647,16 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 			rs_pair_products(&c, w);
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
+}
+
+void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
+{
+	if (ok && call->synchronous)
+		rs_engine_synced_queue(e, t, call->q);
+	if (__atomic_load_n(&e->thins_new, __ATOMIC_RELAXED))
+		compare_overwritten(e, call, ok);
+	if (!ok || call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
+		return;
+	if (t->top || __atomic_load_n(&e->process, __ATOMIC_RELAXED))
+		follow_up(e, t, call);
 }

@@ -134,6 +134,13 @@ struct rs_bind {
  * lock may look at one that has just been freed.
  */
 struct rs_alloc {
+	/* what follow_loosely looks at, together */
+	uint32_t claimed; /* atomic: engine.claim_epoch when a segment claimed some of it last */
+	uint32_t fence;	  /* id + 1 of the queue of the shim's own last operation on live bytes */
+	uint64_t loose;	  /* atomic: its last write that was followed without the lock; a version */
+	uint64_t touched; /* atomic: queues with accesses since the last reordering */
+	uint64_t fence_ordered; /* queues already ordered after the fence */
+
 	uint64_t base, size, serial;
 	uint64_t ctx;	/* 0: of no context in particular */
 	uint64_t birth; /* engine.clock at allocation */
@@ -149,12 +156,7 @@ struct rs_alloc {
 	struct rs_extmap ext;
 	struct rs_keep *keeps;
 	RS_VEC(struct rs_region) regions; /* sorted, disjoint */
-	uint32_t claimed; /* atomic: engine.claim_epoch when a segment claimed some of it last */
-	uint64_t loose;	  /* atomic: its last write that was followed without the lock; a version */
-	uint64_t touched; /* atomic: queues with accesses since the last reordering */
-	uint64_t fence_ordered; /* queues already ordered after the fence */
-	uint32_t fence; /* id + 1 of the queue of the shim's own last operation on live bytes */
-	struct rs_alloc *next; /* of the free list */
+	struct rs_alloc *next;		  /* of the free list */
 };
 
 /* Host-visible memory changes without a call: its version proves nothing. */
@@ -458,6 +460,7 @@ struct rs_engine {
 	struct rs_mapping *spare_mappings;
 	struct rs_handle *handles;   /* of backings */
 	struct rs_addrmap *reserved; /* NULL: nothing was ever reserved */
+	uint8_t no_swap;	     /* atomic: the device has failed to exchange ranges */
 	uint8_t peers;		     /* kernels reach other contexts' memory */
 	struct rs_thin *thins;	     /* newest first */
 	uint32_t thins_new;	     /* atomic: those whose write has not been made yet */

@@ -171,6 +171,7 @@ static int exchange(struct rs_engine *e, struct rs_op *op)
 	if (!err)
 		return 0;
 	__atomic_store_n(&k->state, RS_KEEP_FAILED, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->no_swap, 1, __ATOMIC_RELAXED); /* from now on by copies */
 	return op->back ? e->ops->copy(e->ops->opaque, q, op->addr, k->block->addr, op->len) : err;
 }
 

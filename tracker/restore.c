@@ -186,12 +186,13 @@ static struct rs_op *plan_swap(struct rs_engine *e, struct rs_oplist *l, uint32_
 }
 
 /* One version of all the keep's bytes, nobody else about to use the keep, nowhere else kept: they can change places. */
-static int can_swap(const struct rs_segment *s, struct rs_alloc *a, const struct rs_keep *k,
-		    uint64_t off, uint64_t len)
+static int can_swap(const struct rs_engine *e, const struct rs_segment *s, struct rs_alloc *a,
+		    const struct rs_keep *k, uint64_t off, uint64_t len)
 {
 	const struct rs_ext *x = &a->ext.ext[rs_extmap_at(&a->ext, off)];
 
-	return s->policy.restore == RS_RESTORE_SWAP && off == k->off && len == k->len &&
+	return s->policy.restore == RS_RESTORE_SWAP &&
+	       !__atomic_load_n(&e->no_swap, __ATOMIC_RELAXED) && off == k->off && len == k->len &&
 	       x->off == off && x->len == len && !k->holds && !k->pins && !k->replaced &&
 	       !k->other_ver && k->state == RS_KEEP_READY && k->block &&
 	       a->kind != RS_ALLOC_ARRAY && !rs_keep_find(a, off, x->ver);
@@ -278,7 +279,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	struct rs_op *op;
 	struct rs_keep *p2;
 
-	if (can_swap(w->seg, a, k, off, len) && show_by_swap(e, l, q, w, a, k))
+	if (can_swap(e, w->seg, a, k, off, len) && show_by_swap(e, l, q, w, a, k))
 		return;
 	rs_oplist_order(l, touched(e, a), q);
 	k->pins++; /* holding P2 may collect keeps */
