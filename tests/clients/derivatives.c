@@ -39,7 +39,8 @@ enum {
 	ROWS = BATCH * FEATURES,
 };
 
-static const double rate = 0.05, keep = 0.7, eps = 1e-3, momentum = 0.1, temperature = 0.5;
+static const double rate = 0.05, decay = 0.1, keep = 0.7, eps = 1e-3, momentum = 0.1,
+		    temperature = 0.5;
 
 /* --- tensors -------------------------------------------------------------------------------- */
 
@@ -255,7 +256,7 @@ static void embed_backward(CUdeviceptr *token, CUdeviceptr *dimage, int pixels, 
 	ROWS_OF("embed_back", VOCABULARY * WIDTH, I(VOCABULARY), I(WIDTH), I(BATCH), I(pixels),
 		token, dimage, &g);
 	ROWS_OF("sparse_update", VOCABULARY, I(BATCH * pixels), I(VOCABULARY), I(WIDTH), D(rate),
-		token, &g, T(table));
+		D(decay), token, &g, T(table));
 }
 
 static void image_forward(void)

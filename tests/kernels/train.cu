@@ -60,9 +60,10 @@ extern "C" __global__ void embed_back(int vocabulary, int width, int batch, int 
 	dtable[i] = sum;
 }
 
-/* Only rows that were looked up. */
+/* Only rows that were looked up; decay: a weight's own, so that the others would show. */
 extern "C" __global__ void sparse_update(int tokens, int vocabulary, int width, double lr,
-					 const int *token, const double *g, double *table)
+					 double decay, const int *token, const double *g,
+					 double *table)
 {
 	int row = INDEX, met = 0;
 
@@ -71,7 +72,8 @@ extern "C" __global__ void sparse_update(int tokens, int vocabulary, int width, 
 	for (int t = 0; t < tokens; t++)
 		met |= token[t] == row;
 	for (int c = 0; met && c < width; c++)
-		table[row * width + c] -= lr * g[row * width + c];
+		table[row * width + c] -=
+			lr * (g[row * width + c] + decay * table[row * width + c]);
 }
 
 /* --- 2-D convolution, 3 x 3, padded by zeros: y = tanh(w * x + bias) -------------------------- */

@@ -152,11 +152,7 @@ def check_model(kept):
         before, after, grad = values["before"], values["after"], values["grad"]
         losses, state = model.forward(before)
         bad += [f"step {step}: losses {values['loss']}, not {losses}"] * (not close(values["loss"]["loss"], losses))
-        for name, g in grad.items():
-            n = len(before[name])
-            g = [a + b for a, b in zip(g[:n], g[n:])] if len(g) == 2 * n else g
-            rate = 0 if name in ("image", "key_image") else model.RATE
-            state[name] = [v - rate * d for v, d in zip(before[name], g)]
+        state.update(model.updated(before, grad))
         bad += [f"step {step}: {name} {after[name]}, not {want}" for name, want in state.items()
                 if not close(after[name], want)]
         bad += [f"step {step}: {name} is not as it was left" for name, v in last.items()

@@ -8,7 +8,7 @@ import math
 
 BATCH, SIDE, WIDTH, OUT, FEATURES, KEY_TOKENS = 2, 3, 2, 3, 4, 2
 PIXELS = SIDE * SIDE
-RATE, KEEP, EPS, MOMENTUM, TEMPERATURE = 0.05, 0.7, 1e-3, 0.1, 0.5
+RATE, DECAY, KEEP, EPS, MOMENTUM, TEMPERATURE = 0.05, 0.1, 0.7, 1e-3, 0.1, 0.5
 
 
 class Dual:
@@ -185,6 +185,18 @@ def forward(t):
 
 def loss(t):
     return sum(forward(t)[0]) / BATCH
+
+
+def updated(t, grad):
+    """The parameters after the step: {name: values}."""
+    after = {name: [v - RATE * d for v, d in zip(t[name], g)] for name, g in grad.items()
+             if name not in ("table", "image", "key_image")}
+    table, by_image, by_key = (rows(x, WIDTH) for x in (t["table"], *rows(grad["table"], len(t["table"]))))
+    for tokens, g in ((t["key_token"], by_key), (t["token"], by_image)):
+        for row in set(tokens):
+            table[row] = [v - RATE * (d + DECAY * v) for v, d in zip(table[row], g[row])]
+    after["table"] = [v for row in table for v in row]
+    return after
 
 
 def moved(t, name, direction, by):
