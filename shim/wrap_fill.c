@@ -84,11 +84,24 @@ FILL_2DA(cuMemsetD2D32Async_ptsz, RS_PTSZ, unsigned int, ui)
 
 /* --- stream memory operations ------------------------------------------------------------------- */
 
-/* Who waits for the value, waits for what came before it (wrap_order.c). */
+/*
+ * Who waits for the value, waits for what came before it (wrap_order.c). In the host's memory the host may
+ * see it.
+ */
 static void signalled(struct rs_tls *t, const struct rs_call *call, CUresult r, uint64_t addr)
 {
-	if (r == CUDA_SUCCESS && !call->capturing)
-		RS_ENGINE(rs_engine_event_record(rs_state.engine, t->thread, call->q, addr));
+	CUmemorytype type = CU_MEMORYTYPE_HOST;
+	unsigned managed = 0;
+
+	if (r != CUDA_SUCCESS || call->capturing)
+		return;
+	RS_ENGINE(rs_engine_event_record(rs_state.engine, t->thread, call->q, addr));
+	if (rs_real.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, addr) !=
+		    CUDA_SUCCESS ||
+	    rs_real.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, addr) !=
+		    CUDA_SUCCESS ||
+	    type == CU_MEMORYTYPE_HOST || managed)
+		RS_ENGINE(rs_engine_synced_queue(rs_state.engine, t->thread, call->q));
 }
 
 #define WRITE_VALUE(sym, flavour, type)                                                            \
