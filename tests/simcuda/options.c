@@ -7,6 +7,7 @@
  *   SIMCUDA_CHECK=uninit    SIMCUDA_TRACE=1               SIMCUDA_FAIL=entry:count=code[,...]
  *   SIMCUDA_HANG_MS=N       how long a wait may make no progress before it is called a deadlock
  *   SIMCUDA_MAX_INSNS=N     thread-instructions of one launch before it is stopped; 0: no limit
+ *   SIMCUDA_CALLS=PATH      at exit: how often each entry point was called, one "entry count" a line
  *
  * A value that is not understood is reported once on stderr and the default is kept.
  */
@@ -42,6 +43,7 @@ static struct fault {
 } faults[MAX_FAULTS];
 static unsigned nfaults;
 static uint64_t fault_calls[SIM_API_COUNT];
+static const char *calls_path;
 
 void sim_log(const char *fmt, ...)
 {
@@ -231,13 +233,26 @@ CUresult sim_options_fault(enum sim_api_id id)
 {
 	uint64_t call;
 
-	if (!nfaults)
+	if (!nfaults && !calls_path)
 		return CUDA_SUCCESS;
 	call = ++fault_calls[id];
 	for (unsigned i = 0; i < nfaults; i++)
 		if (faults[i].id == id && faults[i].count == call)
 			return faults[i].code;
 	return CUDA_SUCCESS;
+}
+
+/* After the exit handlers, which may still make calls. */
+__attribute__((destructor)) static void write_calls(void)
+{
+	FILE *f = calls_path ? fopen(calls_path, "w") : NULL;
+
+	for (int i = 0; f && i < SIM_API_COUNT; i++)
+		if (fault_calls[i])
+			fprintf(f, "%s %llu\n", sim_api_name(i),
+				(unsigned long long)fault_calls[i]);
+	if (f)
+		fclose(f);
 }
 
 void sim_options_load(void)
@@ -263,6 +278,7 @@ void sim_options_load(void)
 		if (v && vars[i].parse(v))
 			sim_log("%s=%s is not understood; the default is used", vars[i].name, v);
 	}
+	calls_path = getenv("SIMCUDA_CALLS");
 	if (getenv("SIMCUDA_FAIL"))
 		sim_options_set_fail(getenv("SIMCUDA_FAIL"));
 }
