@@ -631,20 +631,22 @@ static void compare_overwritten(struct rs_engine *e, const struct rs_call *call,
 }
 
 __attribute__((noinline)) static void follow_up(struct rs_engine *e, struct rs_thread *t,
-						struct rs_call *call)
+						struct rs_call *call, int ok)
 {
 	struct rs_oplist list;
 	struct rs_callstate c = {.e = e, .l = &list, .call = call, .number = call->private_[0]};
+	void (*pair)(struct rs_callstate *, struct rs_window *) =
+		ok ? rs_pair_products : rs_pair_refused;
 	struct rs_window *w;
 
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	begin(&c, t);
 	for (w = next_window(t->top); w; w = outer_window(w))
-		rs_pair_products(&c, w);
+		pair(&c, w);
 	for (w = e->process; w; w = w->up)
 		if (is_segment_window(w))
-			rs_pair_products(&c, w);
+			pair(&c, w);
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
 }
@@ -655,8 +657,8 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 		rs_engine_synced_queue(e, t, call->q);
 	if (__atomic_load_n(&e->thins_new, __ATOMIC_RELAXED))
 		compare_overwritten(e, call, ok);
-	if (!ok || call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
+	if (call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
 		return;
 	if (t->top || __atomic_load_n(&e->process, __ATOMIC_RELAXED))
-		follow_up(e, t, call);
+		follow_up(e, t, call, ok);
 }

@@ -40,5 +40,6 @@ int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct 
 int rs_pair_taken_over(struct rs_callstate *c, struct rs_window *w, struct rs_alloc *a,
 		       uint64_t off, uint64_t len);
 void rs_pair_products(struct rs_callstate *c, struct rs_window *w);
+void rs_pair_refused(struct rs_callstate *c, struct rs_window *w);
 
 #endif

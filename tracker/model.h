@@ -244,6 +244,7 @@ struct rs_logged_call {
 	const char *name;
 	uint64_t call;	   /* number of the call, pairs before and after */
 	uint64_t repeated; /* number of the call of a replay that was paired with it last */
+	uint8_t refused;   /* the driver has not made it */
 	uint32_t first, n; /* into accesses */
 };
 

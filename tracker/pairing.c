@@ -200,14 +200,14 @@ int rs_pair_taken_over(struct rs_callstate *c, struct rs_window *w, struct rs_al
 }
 
 /* The log's entry of a call that has just been made in the window, or NULL. */
-static const struct rs_logged_call *logged(const struct rs_callstate *c, const struct rs_window *w)
+static struct rs_logged_call *logged(const struct rs_callstate *c, const struct rs_window *w)
 {
 	const struct rs_segment *s = w->seg;
 	uint32_t i = w->kind == RS_WINDOW_FORWARD ? s->log.n : w->log_at;
 
 	/* a graph's calls come in one piece: the last ones */
 	for (; i > 0; i--) {
-		const struct rs_logged_call *lc = &s->log.v[i - 1];
+		struct rs_logged_call *lc = &s->log.v[i - 1];
 		uint64_t call = w->kind == RS_WINDOW_FORWARD ? lc->call : lc->repeated;
 
 		if (call == c->number)
@@ -255,11 +255,46 @@ static void digest_product(struct rs_callstate *c, struct rs_window *w,
 	}
 }
 
+/* Of forward and replay only one has made the call: its products are there in the one and not in the other. */
+static void made_once(struct rs_callstate *c, struct rs_window *w)
+{
+	uint32_t i;
+
+	w->rec->flags |= RS_F_STRUCTURE;
+	for (i = 0; i < c->nranges; i++) {
+		const struct rs_range *r = &c->range[i];
+		enum rs_class cls = class_at(w, r);
+		struct rs_check *k;
+
+		if (!(rs_access_of(c, r)->dir & RS_WRITE) ||
+		    (cls != RS_CLASS_PRODUCT && cls != RS_CLASS_MAYBE))
+			continue;
+		k = rs_check_add(w->rec, RS_CHECK_PRODUCT, r->a, r->off, r->len, NULL, NULL);
+		if (k)
+			k->writer = c->who;
+	}
+}
+
+/* The driver has refused the call. A replay's may be refused as its forward's was. */
+void rs_pair_refused(struct rs_callstate *c, struct rs_window *w)
+{
+	struct rs_logged_call *lc = w->seg ? logged(c, w) : NULL;
+
+	if (lc && w->kind == RS_WINDOW_FORWARD)
+		lc->refused = 1;
+	else if (lc && !lc->refused)
+		made_once(c, w);
+}
+
 void rs_pair_products(struct rs_callstate *c, struct rs_window *w)
 {
 	const struct rs_logged_call *lc = w->seg ? logged(c, w) : NULL;
 	uint32_t i;
 
+	if (lc && lc->refused) {
+		made_once(c, w);
+		return;
+	}
 	for (i = 0; lc && i < c->nranges; i++)
 		if (rs_access_of(c, &c->range[i])->dir & RS_WRITE)
 			digest_product(c, w, lc, &c->range[i]);
