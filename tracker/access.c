@@ -484,7 +484,7 @@ int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_que
 {
 	uint64_t fences = __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED);
 
-	if (t->top || __atomic_load_n(&e->interested, __ATOMIC_RELAXED))
+	if (next_window(t->top) || __atomic_load_n(&e->interested, __ATOMIC_RELAXED))
 		return 0;
 	if (!fences)
 		return 1;
@@ -533,14 +533,15 @@ static int follow_loosely(struct rs_engine *e, struct rs_thread *t, const struct
 	uint32_t epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED), q = t->last_id;
 	uint64_t loose = __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1;
 	int looked_up = call->generation == rs_engine_generation(e), unmarked = 0;
-	const struct rs_access *x = call->access, *end = x + call->naccess;
+	unsigned i;
 
-	if (t->top || __atomic_load_n(&e->process, __ATOMIC_RELAXED) || call->capturing ||
-	    call->everything || !t->has_last || t->last_q.ctx != call->q.ctx ||
+	if (next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED) ||
+	    call->capturing || call->everything || !t->has_last || t->last_q.ctx != call->q.ctx ||
 	    t->last_q.stream != call->q.stream || q >= 63 ||
 	    t->generation != __atomic_load_n(&e->generation, __ATOMIC_RELAXED))
 		return 0;
-	for (; x < end; x++) {
+	for (i = 0; i < call->naccess; i++) {
+		const struct rs_access *x = &call->access[i];
 		struct rs_alloc *a = loosely(e, x, looked_up);
 
 		if (!a)
@@ -659,6 +660,6 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 		compare_overwritten(e, call, ok);
 	if (call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
 		return;
-	if (t->top || __atomic_load_n(&e->process, __ATOMIC_RELAXED))
+	if (next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED))
 		follow_up(e, t, call, ok);
 }
