@@ -8,34 +8,33 @@
  * fails closed: if the library left no data, that is not a success. No locks.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "planner/cmd_job.h"
+#include "planner/contract.h"
 #include "planner/ctl.h"
-#include "planner/launch.h"
 #include "planner/report.h"
 
-struct job {
-	const char *name, *dir, *mode;
-	char **command;
-	int fail_on_warn, error_exitcode, color, verbose;
-	char library[PATH_MAX], out[PATH_MAX * 2], dir_abs[PATH_MAX];
-};
+enum { OPT_MODE = 256, OPT_FAIL_ON, OPT_EXITCODE, OPT_COLOR, OPT_CONTRACT, OPT_OUT, OPT_FORCE };
 
-enum { OPT_MODE = 256, OPT_FAIL_ON, OPT_EXITCODE, OPT_COLOR };
+static int is_json(const char *path)
+{
+	size_t n = strlen(path);
 
-static int bad_value(const struct job *job, const char *option, const char *takes)
+	return n > 5 && !strcmp(path + n - 5, ".json");
+}
+
+static int bad_value(const struct rs_job *job, const char *option, const char *takes)
 {
 	return rs_ctl_usage(job->name, RS_EXIT_TOOL, "%s takes %s, not '%s'", option, takes,
 			    optarg);
 }
 
 /* 0 or the exit status. */
-static int one_option(struct job *job, int opt, int audit)
+static int one_option(struct rs_job *job, int opt, int audit)
 {
 	static const char *const modes[] = {"off", "nop", "audit", "preserve"};
 	char *end;
@@ -43,7 +42,20 @@ static int one_option(struct job *job, int opt, int audit)
 
 	switch (opt) {
 	case 'o':
+		/* -o contract.json learns a contract; --out is always a directory */
+		if (audit && is_json(optarg))
+			job->contract = optarg;
+		else
+			job->dir = optarg;
+		return 0;
+	case OPT_CONTRACT:
+		job->contract = optarg;
+		return 0;
+	case OPT_OUT:
 		job->dir = optarg;
+		return 0;
+	case OPT_FORCE:
+		job->force = 1;
 		return 0;
 	case 'v':
 		job->verbose = 1;
@@ -74,10 +86,12 @@ static int one_option(struct job *job, int opt, int audit)
 	}
 }
 
-static int parse(int argc, char **argv, struct job *job)
+static int parse(int argc, char **argv, struct rs_job *job)
 {
 	static const struct option audit_options[] = {
-		{"out", required_argument, NULL, 'o'},
+		{"out", required_argument, NULL, OPT_OUT},
+		{"contract", required_argument, NULL, OPT_CONTRACT},
+		{"force", no_argument, NULL, OPT_FORCE},
 		{"fail-on", required_argument, NULL, OPT_FAIL_ON},
 		{"error-exitcode", required_argument, NULL, OPT_EXITCODE},
 		{"color", required_argument, NULL, OPT_COLOR},
@@ -104,125 +118,28 @@ static int parse(int argc, char **argv, struct job *job)
 	return 0;
 }
 
-/*
- * REPLAYSHIM_OUT: DIR made absolute, because the command may change its directory, then one
- * directory for each process. A % in DIR is doubled, as the template wants it.
- */
-static int make_template(struct job *job)
-{
-	static const char tail[] = "/%h.r%r.%p";
-	char cwd[PATH_MAX];
-	size_t n = 0;
-
-	if (job->dir[0] == '/')
-		snprintf(job->dir_abs, sizeof(job->dir_abs), "%s", job->dir);
-	else if (!getcwd(cwd, sizeof(cwd)))
-		return -errno;
-	else if (snprintf(job->dir_abs, sizeof(job->dir_abs), "%s/%s", cwd, job->dir) >= PATH_MAX)
-		return -ENAMETOOLONG;
-	for (const char *p = job->dir_abs; *p; p++) {
-		if (n + 2 + sizeof(tail) > sizeof(job->out))
-			return -ENAMETOOLONG;
-		if (*p == '%')
-			job->out[n++] = '%';
-		job->out[n++] = *p;
-	}
-	strcpy(job->out + n, tail);
-	return 0;
-}
-
-static int prepare(struct job *job)
-{
-	int r = rs_launch_library(job->library, sizeof(job->library));
-
-	if (r)
-		return rs_ctl_usage(job->name, RS_EXIT_TOOL,
-				    "libreplayshim.so is neither beside replayctl nor in ../lib "
-				    "(%s); REPLAYSHIM_LIB names it",
-				    strerror(-r));
-	/* The loader splits LD_PRELOAD at both, and has no quoting. */
-	if (strpbrk(job->library, ": "))
-		return rs_ctl_usage(job->name, RS_EXIT_TOOL,
-				    "a path with a blank or a colon cannot be preloaded: %s",
-				    job->library);
-	r = make_template(job);
-	if (r)
-		return rs_ctl_usage(job->name, RS_EXIT_TOOL, "%s: %s", job->dir, strerror(-r));
-	return 0;
-}
-
-static int cannot_exec(const struct job *job, int error)
-{
-	fprintf(stderr, "replayctl %s: %s: %s\n", job->name, job->command[0], strerror(error));
-	return error == ENOENT ? RS_EXIT_NOT_FOUND : RS_EXIT_CANNOT_EXEC;
-}
-
 int rs_cmd_run(int argc, char **argv)
 {
-	struct job job = {.name = "run", .dir = "replayshim.data"};
+	struct rs_job job = {.name = "run", .dir = "replayshim.data"};
 	int status = parse(argc, argv, &job), r;
 
 	if (!status)
-		status = prepare(&job);
+		status = rs_job_prepare(&job);
 	if (status)
 		return status;
-	r = rs_launch_setenv(
-		&(struct rs_launch_env){job.library, job.mode ? job.mode : "preserve", job.out});
+	r = rs_launch_setenv(&(struct rs_launch_env){
+		.library = job.library, .mode = job.mode ? job.mode : "preserve", .out = job.out});
 	if (r)
-		return cannot_exec(&job, -r);
+		return rs_job_cannot_exec(&job, -r);
 	execvp(job.command[0], job.command);
-	return cannot_exec(&job, errno);
+	return rs_job_cannot_exec(&job, errno);
 }
 
 /* --- audit ---------------------------------------------------------------------------------- */
 
-/* Process directories that were there before, and how their files looked. */
-struct before {
-	char **paths;
-	struct stat *stats; /* of events.jsonl and records.jsonl, in pairs */
-	size_t n;
-};
-
-static void look(const char *dir, struct stat st[2])
-{
-	static const char *const names[] = {"events.jsonl", "records.jsonl"};
-	char path[PATH_MAX + 16];
-
-	memset(st, 0, 2 * sizeof(*st));
-	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		if (stat(path, &st[i]))
-			memset(&st[i], 0, sizeof(st[i]));
-	}
-}
-
-static void remember(const char *dir, struct before *b)
-{
-	if (rs_rundir_list(dir, &b->paths, &b->n))
-		return;
-	b->stats = calloc(2 * b->n + 1, sizeof(*b->stats));
-	for (size_t i = 0; b->stats && i < b->n; i++)
-		look(b->paths[i], &b->stats[2 * i]);
-}
-
-static int is_old(const struct before *b, const char *path)
-{
-	struct stat now[2];
-
-	for (size_t i = 0; b->stats && i < b->n; i++) {
-		const struct stat *was = &b->stats[2 * i];
-
-		if (strcmp(b->paths[i], path))
-			continue;
-		look(path, now);
-		return now[0].st_size == was[0].st_size && now[1].st_size == was[1].st_size &&
-		       now[0].st_ino == was[0].st_ino && now[1].st_ino == was[1].st_ino;
-	}
-	return 0;
-}
-
 /* The findings say: do not pass. Without data nothing is known, and nothing passes. */
-static int must_fail(const struct job *job, struct rs_run **runs, size_t n, enum rs_verdict worst)
+static int must_fail(const struct rs_job *job, struct rs_run **runs, size_t n,
+		     enum rs_verdict worst)
 {
 	int fail = !n || worst != RS_VERDICT_CLEAN;
 
@@ -232,26 +149,39 @@ static int must_fail(const struct job *job, struct rs_run **runs, size_t n, enum
 	return fail;
 }
 
-/* Print the report of what this command left. Returns 1 if it must not pass. */
-static int report_new(const struct job *job, const struct before *b)
+/* The contract, from the same data. 0, or the exit status. */
+static int write_contract(const struct rs_job *job, struct rs_run **runs, size_t n,
+			  const struct rs_contract_times *times)
+{
+	struct rs_contract_why why = {""};
+	json_t *contract = NULL;
+	int r;
+
+	r = rs_contract_learn(runs, n, times, &contract, &why);
+	if (!r)
+		r = rs_contract_write(job->contract, contract, job->force, &why);
+	if (r)
+		fprintf(stderr, "replayctl audit: no contract was written: %s\n", why.text);
+	else
+		fprintf(stderr, "==rs== contract of %zu segments in %s\n",
+			json_array_size(json_object_get(contract, "segments")), job->contract);
+	json_decref(contract);
+	return r ? RS_EXIT_TOOL : 0;
+}
+
+/* Print the report of what this command left. Returns 1 if it must not pass; *ret_status: of the contract. */
+static int report_new(const struct rs_job *job, const struct rs_job_before *b, int *ret_status)
 {
 	struct rs_report_style style = {job->color, job->verbose};
+	struct rs_contract_times *times = rs_contract_times_create();
 	enum rs_verdict worst = RS_VERDICT_CANNOT_TELL;
-	struct rs_run **runs = NULL;
-	size_t n = 0, kept = 0;
-	int r, fail;
+	struct rs_run **runs;
+	size_t n;
+	int fail;
 
-	r = rs_rundir_read(job->dir_abs, NULL, NULL, &runs, &n);
-	if (r && r != -ENOENT && r != -ENODATA)
-		fprintf(stderr, "==rs== %s: %s\n", job->dir_abs, strerror(-r));
-	for (size_t i = 0; i < n; i++) {
-		if (is_old(b, runs[i]->path))
-			rs_run_free(runs[i]);
-		else
-			runs[kept++] = runs[i];
-	}
-	if (kept)
-		worst = rs_report_all(stderr, runs, kept, RS_REPORT_TEXT, &style);
+	rs_job_new_runs(job, b, times ? rs_contract_times_add : NULL, times, &runs, &n);
+	if (n)
+		worst = rs_report_all(stderr, runs, n, RS_REPORT_TEXT, &style);
 	else
 		fprintf(stderr,
 			"==rs== AUDIT SUMMARY: no data in %s; verdict cannot-tell\n"
@@ -259,36 +189,52 @@ static int report_new(const struct job *job, const struct before *b)
 			"into it\n==rs== (a static or setuid program, or one that clears its "
 			"environment).\n",
 			job->dir_abs);
-	fail = must_fail(job, runs, kept, worst);
-	rs_rundir_free(runs, kept);
+	fail = must_fail(job, runs, n, worst);
+	*ret_status = job->contract ? write_contract(job, runs, n, times) : 0;
+	rs_rundir_free(runs, n);
+	rs_contract_times_free(times);
 	return fail;
+}
+
+/* Before the command runs, and not after hours of it. */
+static int check_contract(const struct rs_job *job)
+{
+	if (job->contract && !job->force && !access(job->contract, F_OK))
+		return rs_ctl_usage("audit", RS_EXIT_TOOL, "%s exists already; --force replaces it",
+				    job->contract);
+	return 0;
 }
 
 int rs_cmd_audit(int argc, char **argv)
 {
-	struct job job = {.name = "audit", .dir = "replayshim.data"};
-	struct rs_launch_env env = {job.library, "audit", job.out};
-	struct before before = {0};
-	int status, r, fail;
+	struct rs_job job = {.name = "audit", .dir = "replayshim.data"};
+	struct rs_launch_env env = {.library = job.library, .mode = "audit", .out = job.out};
+	struct rs_job_before before = {0};
+	int status, r, fail, learned;
 	pid_t pid;
 
 	rs_ctl_color(NULL, stderr, &job.color);
 	status = parse(argc, argv, &job);
 	if (!status)
-		status = prepare(&job);
+		status = rs_job_prepare(&job);
+	if (!status)
+		status = check_contract(&job);
 	if (status)
 		return status;
-	remember(job.dir_abs, &before);
+	env.learn = !!job.contract;
+	rs_job_remember(job.dir_abs, &before);
 	r = rs_launch_spawn(job.command, &env, &pid);
 	if (r)
-		return cannot_exec(&job, -r);
+		return rs_job_cannot_exec(&job, -r);
 	r = rs_launch_wait(pid, &status);
 	if (r) {
 		fprintf(stderr, "replayctl audit: waiting failed: %s\n", strerror(-r));
 		return RS_EXIT_TOOL;
 	}
-	fail = report_new(&job, &before);
+	fail = report_new(&job, &before, &learned);
 	if (WIFEXITED(status) && !WEXITSTATUS(status) && fail && job.error_exitcode)
 		return job.error_exitcode;
+	if (WIFEXITED(status) && !WEXITSTATUS(status) && learned)
+		return learned;
 	return rs_launch_mirror(status);
 }

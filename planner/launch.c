@@ -64,7 +64,9 @@ int rs_launch_setenv(const struct rs_launch_env *env)
 		     others ? others : "") < 0)
 		return -ENOMEM;
 	r = setenv("LD_PRELOAD", list, 1) || setenv("REPLAYSHIM_MODE", env->mode, 1) ||
-	    setenv("REPLAYSHIM_OUT", env->out, 1);
+	    setenv("REPLAYSHIM_OUT", env->out, 1) ||
+	    (env->contract && setenv("REPLAYSHIM_CONTRACT", env->contract, 1)) ||
+	    (env->learn && setenv("REPLAYSHIM_LEARN", "1", 1));
 	free(list);
 	return r ? -errno : 0;
 }

@@ -17,7 +17,9 @@ int rs_launch_library(char *ret_path, size_t size);
 struct rs_launch_env {
 	const char *library; /* goes first in LD_PRELOAD */
 	const char *mode;
-	const char *out; /* REPLAYSHIM_OUT template */
+	const char *out;      /* REPLAYSHIM_OUT template */
+	const char *contract; /* REPLAYSHIM_CONTRACT, absolute; NULL: as it is */
+	int learn;
 };
 
 int rs_launch_setenv(const struct rs_launch_env *env);

@@ -42,8 +42,11 @@ struct rs_run *rs_run_create(const char *path)
 	run->segment_index = json_object();
 	run->finding_index = json_object();
 	run->bypasses = json_array();
+	run->learned[0] = json_array();
+	run->learned[1] = json_array();
 	run->last_step = UINT64_MAX;
-	if (run->path && run->segment_index && run->finding_index && run->bypasses)
+	if (run->path && run->segment_index && run->finding_index && run->bypasses &&
+	    run->learned[0] && run->learned[1])
 		return run;
 	rs_run_free(run);
 	return NULL;
@@ -67,6 +70,9 @@ void rs_run_free(struct rs_run *run)
 	json_decref(run->begin);
 	json_decref(run->stats);
 	json_decref(run->bypasses);
+	json_decref(run->contract);
+	json_decref(run->learned[0]);
+	json_decref(run->learned[1]);
 	free(run->path);
 	free(run);
 }
@@ -181,7 +187,7 @@ void rs_run_add_finding(struct rs_run *run, json_t *o, const struct rs_finding_l
 /* Codes that say "nobody can know", as against "this went wrong". */
 static int is_doubt(const char *code)
 {
-	static const unsigned doubts[] = {14, 16, 17, 18, 30, 60, 61};
+	static const unsigned doubts[] = {14, 16, 17, 18, 30, 60, 61, 80, 81};
 	const struct rs_finding_info *info = rs_code_find(code);
 
 	for (size_t i = 0; info && i < sizeof(doubts) / sizeof(doubts[0]); i++)

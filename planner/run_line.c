@@ -241,8 +241,11 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 		bad = add_finding(run, o);
 	} else if (!strcmp(kind, "begin")) {
 		bad = check_begin(o);
-		if (!bad)
+		if (!bad) {
 			keep(&run->begin, o);
+			json_array_clear(run->learned[0]); /* those of a process before this one */
+			json_array_clear(run->learned[1]);
+		}
 	} else if (!strcmp(kind, "stats")) {
 		bad = check_stats(o);
 		if (!bad)
@@ -251,6 +254,19 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 		bad = check_bypass(o);
 		if (!bad)
 			json_array_append(run->bypasses, o);
+	} else if (!strcmp(kind, "contract")) {
+		text(o, "status", &bad);
+		text(o, "file", &bad);
+		text(o, "text", &bad);
+		if (!bad)
+			keep(&run->contract, o);
+	} else if (!strcmp(kind, "segment") || !strcmp(kind, "state")) {
+		enum rs_learned_line line =
+			strcmp(kind, "segment") ? RS_RUN_LEARNED_STATE : RS_RUN_LEARNED_SEGMENT;
+
+		bad = rs_run_bad_learned(o, line);
+		if (!bad)
+			json_array_append(run->learned[line], o);
 	} else if (!strcmp(kind, "end")) {
 		run->ended = 1;
 	}

@@ -13,6 +13,9 @@ struct rs_finding_line {
 	char *key; /* equal for what is counted together */
 };
 
+/* What is wrong with a line that contracts are learned from: a field's name, or NULL. */
+const char *rs_run_bad_learned(const json_t *o, enum rs_learned_line kind);
+
 void rs_run_add_replay(struct rs_run *run, const struct rs_replay *r);
 void rs_run_add_finding(struct rs_run *run, json_t *o, const struct rs_finding_line *line);
 __attribute__((format(printf, 2, 3))) void rs_run_problem(struct rs_run *run, const char *fmt, ...);

@@ -62,6 +62,8 @@ struct rs_run {
 	struct timespec when;  /* last write, orders runs */
 	json_t *begin, *stats; /* latest such event or NULL */
 	json_t *bypasses;      /* array of such events */
+	json_t *contract;      /* latest such event or NULL */
+	json_t *learned[2];    /* arrays of "segment" and of "state" lines: see contract.h */
 	int ended, cut;	       /* end event seen; a last line was cut off */
 	uint64_t replays, outcome[3], seen[3][3], steps;
 	uint64_t lines, bad_lines, newer_lines;
@@ -77,6 +79,8 @@ struct rs_run {
 };
 
 #define RS_RUN_PROBLEMS 20
+
+enum rs_learned_line { RS_RUN_LEARNED_SEGMENT, RS_RUN_LEARNED_STATE };
 
 enum rs_run_file { RS_RUN_EVENTS, RS_RUN_RECORDS };
 

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *rs_verdict_word(enum rs_verdict v)
 {
@@ -55,7 +56,7 @@ uint64_t rs_verdict_count(const struct rs_run *run, enum rs_severity severity)
 
 __attribute__((format(printf, 2, 3))) static void reason(json_t *reasons, const char *fmt, ...)
 {
-	char text[256];
+	char text[1024];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -84,6 +85,12 @@ static enum rs_verdict gaps(const struct rs_run *run, json_t *reasons)
 	json_int_t foreign = json_integer_value(json_object_get(run->stats, "foreign_names"));
 	size_t before = json_array_size(reasons);
 
+	if (json_is_string(json_object_get(run->contract, "status")) &&
+	    strcmp(json_string_value(json_object_get(run->contract, "status")), "enforced"))
+		reason(reasons, "the contract was refused, the run went on without: %s",
+		       json_string_value(json_object_get(run->contract, "text"))
+			       ? json_string_value(json_object_get(run->contract, "text"))
+			       : "no reason is given");
 	if (!run->replays)
 		reason(reasons, "no replay was seen, so nothing was judged");
 	if (run->outcome[RS_RUN_REJECTION])

@@ -9,6 +9,7 @@
  * Locks: none; starting is claimed by one atomic word.
  */
 #include "shim/bypass.h"
+#include "shim/contract.h"
 #include "shim/guard.h"
 #include "shim/kernels.h"
 #include "shim/log.h"
@@ -255,6 +256,7 @@ void rs_init_start(void)
 	config.snapshot_max = rs_state.opt.snapshot_max;
 	config.verify = (uint8_t)rs_state.opt.verify;
 	config.sample = rs_state.opt.sample;
+	config.profile = (uint8_t)rs_state.opt.learn;
 	rs_state.engine = rs_engine_create(&config, &rs_devops_ops, rs_state.records);
 	if (!rs_state.engine) {
 		rs_log(RS_LOG_ERROR, "no memory; calls are passed through");
@@ -262,6 +264,7 @@ void rs_init_start(void)
 	}
 	if (rs_state.records)
 		write_begin(rank);
+	rs_contract_start();
 	rs_fork_init();
 	atexit(finish);
 	__atomic_store_n(&rs_on, RS_ON, __ATOMIC_RELEASE);
@@ -297,6 +300,7 @@ static void finish(void)
 		rs_engine_finish(rs_state.engine);
 	if (!rs_state.records)
 		return;
+	rs_engine_learned(rs_state.engine);
 	rs_report_stats();
 	rs_json_begin(&j);
 	rs_json_str(&j, "t", "end");

@@ -167,10 +167,19 @@ static void entered(struct rs_callstate *c, struct rs_window *w, struct rs_touch
 			      &c->who);
 }
 
-/* A contract that names the calls names the state, too. */
-static int is_unexpected(const struct rs_window *w)
+/*
+ * Does the forward contradict its contract? One that names the calls names all state, too; and nothing older than
+ * the window is a product if it is certainly read first.
+ */
+static int is_broken(const struct rs_window *w, const struct rs_alloc *a,
+		     const struct rs_term *term, const struct rs_access *x, int read)
 {
-	return w->kind == RS_WINDOW_FORWARD && w->seg->terms && w->seg->terms->calls.n;
+	if (w->kind != RS_WINDOW_FORWARD)
+		return 0;
+	if (term)
+		return term->role == RS_ROLE_PRODUCT && read && a->birth < w->begin &&
+		       x->how < RS_HOW_REACHABLE;
+	return w->seg->terms && w->seg->terms->calls.n;
 }
 
 static struct rs_span *insert_span(struct rs_touch *t, uint32_t at)
@@ -222,7 +231,8 @@ static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_r
 			until = region_end;
 		term = rs_terms_at(w->seg ? w->seg->terms : NULL, &spot, pos, 0, &until);
 		cls = first_class(w, r->a, region, term, rs_access_of(c, r), read);
-		if (cls == RS_CLASS_STATE && !term && is_unexpected(w))
+		if ((cls == RS_CLASS_STATE || term) &&
+		    is_broken(w, r->a, term, rs_access_of(c, r), read))
 			rs_place_note(w, RS_CHECK_BROKEN, r->a, pos, until - pos, &c->who);
 		s = insert_span(t, i);
 		if (!s) {

@@ -314,6 +314,8 @@ int rs_engine_policy(struct rs_engine *e, const char *segment, struct rs_policy 
 int rs_engine_term(struct rs_engine *e, const char *segment, const struct rs_term *term);
 /* A forward of the segment makes one of these call sequences, as its "calls" in a segment line says. */
 int rs_engine_expect_calls(struct rs_engine *e, const char *segment, uint64_t calls);
+/* No other segments than those that something has been said of are expected: theirs are other calls (RS081). */
+int rs_engine_expect_none(struct rs_engine *e);
 
 /* --- numbers -------------------------------------------------------------------------------- */
 

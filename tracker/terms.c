@@ -14,11 +14,22 @@
 
 #include "tracker/model.h"
 
-/* engine.lock held. NULL: no memory. */
+/* The terms of segments without terms of their own. No call sequence fits them. */
+static const char others[] = "";
+
+static struct rs_terms *find(struct rs_engine *e, const char *name)
+{
+	struct rs_terms *t;
+
+	HASH_FIND(hh, e->terms, &name, sizeof(name), t);
+	return t;
+}
+
+/* segment may be `others`. engine.lock held. NULL: no memory. */
 static struct rs_terms *terms_of(struct rs_engine *e, const char *segment)
 {
-	const char *name = rs_intern(e, segment);
-	struct rs_terms *t = name ? rs_terms_find(e, name) : NULL;
+	const char *name = segment == others ? others : rs_intern(e, segment);
+	struct rs_terms *t = name ? find(e, name) : NULL;
 
 	if (t || !name)
 		return t;
@@ -37,10 +48,9 @@ static struct rs_terms *terms_of(struct rs_engine *e, const char *segment)
 
 struct rs_terms *rs_terms_find(struct rs_engine *e, const char *name)
 {
-	struct rs_terms *t;
+	struct rs_terms *t = e->terms ? find(e, name) : NULL;
 
-	HASH_FIND(hh, e->terms, &name, sizeof(name), t);
-	return t;
+	return t || !e->terms ? t : find(e, others);
 }
 
 int rs_engine_policy(struct rs_engine *e, const char *segment, struct rs_policy policy)
@@ -98,6 +108,11 @@ int rs_engine_expect_calls(struct rs_engine *e, const char *segment, uint64_t ca
 		*added = calls;
 	pthread_mutex_unlock(&e->lock);
 	return added ? 0 : -ENOMEM;
+}
+
+int rs_engine_expect_none(struct rs_engine *e)
+{
+	return rs_engine_expect_calls(e, others, 0);
 }
 
 /* The bytes of r's allocation that the term is about: 1 and [*ret_off, + *ret_len), or 0. */
@@ -159,6 +174,8 @@ int rs_terms_calls_fit(const struct rs_terms *terms, const struct rs_segment *s)
 	uint64_t h = rs_terms_calls(s);
 	uint32_t i;
 
+	if (terms && terms->name == others)
+		return 0;
 	for (i = 0; terms && i < terms->calls.n; i++)
 		if (terms->calls.v[i] == h)
 			return 1;
