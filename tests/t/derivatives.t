@@ -193,7 +193,8 @@ def check_replays(run, mode, trainings):
     """A record for every replay, with its verdict; findings name just the state and its writers."""
     bad, replays, found = [], collections.Counter(), collections.defaultdict(lambda: collections.defaultdict(set))
     for f in run.findings:
-        found[f["step"], f["segment"], f["invocation"]][f["code"]].add((f["state"]["name"], f["writer"]["name"]))
+        key = f["step"], f["segment"], f["invocation"]
+        found[key][f["code"]].add((f.get("state", {}).get("name"), f.get("writer", {}).get("name")))
     for r in run.records:
         key = r["segment"], r["invocation"]
         replays[key] += 1
