@@ -10,8 +10,9 @@
  *
  * keep: backward uses what forward kept. replay: of each segment only the inputs are kept; what it kept inside is
  * overwritten by NaN after forward, and backward runs the segment again before its gradient. --only: just segments
- * of that name. --streams: replays run on a stream of their own, ordered by events and nothing else. --seeds: the
- * whole training N times, each under a schedule of its own of the simulated device.
+ * of that name. --streams: replays, the queue's enqueue and a reader of the table run on streams of their own, ordered by
+ * events, and by no more of them than the program itself needs. --seeds: the whole training N times, each under a
+ * schedule of its own of the simulated device.
  *
  * Prints, for every step, "SEED STEP WHEN NAME TYPE HEX": WHEN is before or after (parameters, inputs and state),
  * grad or loss; TYPE is d, i or Q as in Python's struct; HEX are the bytes, host order. What they must be is in
@@ -71,7 +72,8 @@ enum kind { PARAM, ROWWISE, INPUT, STATE };
 	X(values,	d, CACHE * FEATURES,		STATE,		0,	0) \
 	X(cursor,	i, 1,				STATE,		0,	0) \
 	X(queue,	d, QUEUE * FEATURES,		STATE,		0,	0.7) \
-	X(head,		i, 1,				STATE,		0,	0)
+	X(head,		i, 1,				STATE,		0,	0) \
+	X(watched,	d, 2 * VOCABULARY * WIDTH,	STATE,		0,	0)
 /* clang-format on */
 
 enum {
@@ -158,7 +160,7 @@ static void print_tensors(int seed, int step, const char *when)
 
 /* --- work ----------------------------------------------------------------------------------- */
 
-static CUstream outside, replays, on; /* `on`: where work goes now */
+static CUstream outside, replays, side, on; /* `on`: where work goes now */
 static CUevent handover;
 static int replaying;	 /* the mode */
 static const char *only; /* the name of the segments that are replayed; NULL: all */
@@ -388,16 +390,21 @@ static void kv_backward(void)
 	flow = dx;
 }
 
+/* Nothing in the segment waits for what is enqueued. */
 static void contrast_forward(void)
 {
+	CUstream here = on;
+
 	negative = alloc_inner(QUEUE * FEATURES);
 	chance = alloc_inner(BATCH * (1 + QUEUE));
 	loss = alloc(BATCH);
 	MUST(cuMemcpyDtoDAsync(negative, *T(queue), QUEUE * FEATURES * 8, on));
 	ROWS_OF("contrast", BATCH, I(BATCH), I(FEATURES), I(QUEUE), D(temperature), &in_z, &in_key,
 		&negative, &chance, &loss);
+	hand_over(here, side);
 	EACH("contrast_enqueue", ROWS, I(FEATURES), I(QUEUE), T(head), &in_key, T(queue));
 	RUN("contrast_advance", I(BATCH), I(QUEUE), T(head));
+	on = here;
 }
 
 static void contrast_backward(void)
@@ -447,20 +454,43 @@ static void run_forward(void)
 	}
 }
 
+/* Who waits for the replay's work need not wait for what comes with the end of its window. */
+static void run_replay(const struct segment *s)
+{
+	hand_over(outside, replays);
+	replayshim_replay_begin(s->name, s->invocation);
+	s->forward();
+	hand_over(replays, outside);
+	replayshim_replay_end();
+	ninner = 0;
+}
+
+/* The n-th copy of the table as it is now, which is not that of the forward: a reader beside the replay's. */
+static void watch(int n)
+{
+	size_t bytes = tensor_bytes(&tensors[T_table]);
+
+	MUST(cuMemcpyDtoDAsync(*T(watched) + n * bytes, *T(table), bytes, side));
+}
+
 static void run_backward(void)
 {
 	int k;
 
+	hand_over(side, outside);
 	for (k = NSEGMENTS; k--;) {
 		const struct segment *s = &segments[k];
 
-		if (is_replayed(s->name)) {
-			hand_over(outside, replays);
-			replayshim_replay_begin(s->name, s->invocation);
-			s->forward();
-			replayshim_replay_end();
-			hand_over(replays, outside);
-			ninner = 0;
+		if (!k) {
+			hand_over(outside, side);
+			on = outside;
+			watch(0);
+		}
+		if (is_replayed(s->name))
+			run_replay(s);
+		if (!k) {
+			watch(1);
+			hand_over(side, outside);
 		}
 		s->backward();
 	}
@@ -558,9 +588,11 @@ int main(int argc, char **argv)
 	k_begin(0, NULL);
 	k_load("train");
 	MUST(cuStreamCreate(&outside, CU_STREAM_NON_BLOCKING));
-	replays = on = outside;
-	if (streams)
+	replays = side = on = outside;
+	if (streams) {
 		MUST(cuStreamCreate(&replays, CU_STREAM_NON_BLOCKING));
+		MUST(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+	}
 	MUST(cuEventCreate(&handover, CU_EVENT_DISABLE_TIMING));
 	for (i = 1; i <= seeds; i++) {
 		reschedule(i);

@@ -50,7 +50,7 @@ ALONE = {"embedding": (set(), {"table", "image"}),
          "dropout": ({"counter"}, BEFORE_DROPOUT),
          "linear": (set(), set()),
          "attention": ({"keys", "values", "cursor"}, BEFORE_ATTENTION | PROJECTIONS),
-         "contrast": ({"queue", "head"}, BEFORE_ATTENTION | PROJECTIONS | {"key_image"})}
+         "contrast": ({"queue", "head", "watched"}, BEFORE_ATTENTION | PROJECTIONS | {"key_image"})}
 
 
 class Run:

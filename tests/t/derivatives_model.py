@@ -188,13 +188,14 @@ def loss(t):
 
 
 def updated(t, grad):
-    """The parameters after the step: {name: values}."""
+    """The parameters after the step, and what was seen of the table between its two updates: {name: values}."""
     after = {name: [v - RATE * d for v, d in zip(t[name], g)] for name, g in grad.items()
              if name not in ("table", "image", "key_image")}
     table, by_image, by_key = (rows(x, WIDTH) for x in (t["table"], *rows(grad["table"], len(t["table"]))))
     for tokens, g in ((t["key_token"], by_key), (t["token"], by_image)):
         for row in set(tokens):
             table[row] = [v - RATE * (d + DECAY * v) for v, d in zip(table[row], g[row])]
+        after.setdefault("watched", [v for row in table for v in row] * 2)
     after["table"] = [v for row in table for v in row]
     return after
 
