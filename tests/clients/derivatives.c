@@ -10,8 +10,8 @@
  *
  * keep: backward uses what forward kept. replay: of each segment only the inputs are kept; what it kept inside is
  * overwritten by NaN after forward, and backward runs the segment again before its gradient. --only: just segments
- * of that name. --streams: replays, the queue's enqueue and a reader of the table run on streams of their own, ordered by
- * events, and by no more of them than the program itself needs. --seeds: the whole training N times, each under a
+ * of that name. --streams: replays, the queue's enqueue and a reader of the table run on streams of their own, ordered
+ * by events, and by no more of them than the program itself needs. --seeds: the whole training N times, each under a
  * schedule of its own of the simulated device.
  *
  * Prints, for every step, "SEED STEP WHEN NAME TYPE HEX": WHEN is before or after (parameters, inputs and state),
@@ -160,7 +160,7 @@ static void print_tensors(int seed, int step, const char *when)
 
 /* --- work ----------------------------------------------------------------------------------- */
 
-static CUstream outside, replays, side, on; /* `on`: where work goes now */
+static CUstream outside, replays, side, reader, on; /* `on`: where work goes now */
 static CUevent handover;
 static int replaying;	 /* the mode */
 static const char *only; /* the name of the segments that are replayed; NULL: all */
@@ -390,7 +390,7 @@ static void kv_backward(void)
 	flow = dx;
 }
 
-/* Nothing in the segment waits for what is enqueued. */
+/* Nothing in the segment waits for what is enqueued; the window ends on another stream than that. */
 static void contrast_forward(void)
 {
 	CUstream here = on;
@@ -399,12 +399,12 @@ static void contrast_forward(void)
 	chance = alloc_inner(BATCH * (1 + QUEUE));
 	loss = alloc(BATCH);
 	MUST(cuMemcpyDtoDAsync(negative, *T(queue), QUEUE * FEATURES * 8, on));
-	ROWS_OF("contrast", BATCH, I(BATCH), I(FEATURES), I(QUEUE), D(temperature), &in_z, &in_key,
-		&negative, &chance, &loss);
 	hand_over(here, side);
 	EACH("contrast_enqueue", ROWS, I(FEATURES), I(QUEUE), T(head), &in_key, T(queue));
 	RUN("contrast_advance", I(BATCH), I(QUEUE), T(head));
 	on = here;
+	ROWS_OF("contrast", BATCH, I(BATCH), I(FEATURES), I(QUEUE), D(temperature), &in_z, &in_key,
+		&negative, &chance, &loss);
 }
 
 static void contrast_backward(void)
@@ -470,7 +470,7 @@ static void watch(int n)
 {
 	size_t bytes = tensor_bytes(&tensors[T_table]);
 
-	MUST(cuMemcpyDtoDAsync(*T(watched) + n * bytes, *T(table), bytes, side));
+	MUST(cuMemcpyDtoDAsync(*T(watched) + n * bytes, *T(table), bytes, reader));
 }
 
 static void run_backward(void)
@@ -482,7 +482,7 @@ static void run_backward(void)
 		const struct segment *s = &segments[k];
 
 		if (!k) {
-			hand_over(outside, side);
+			hand_over(outside, reader);
 			on = outside;
 			watch(0);
 		}
@@ -490,7 +490,7 @@ static void run_backward(void)
 			run_replay(s);
 		if (!k) {
 			watch(1);
-			hand_over(side, outside);
+			hand_over(reader, outside);
 		}
 		s->backward();
 	}
@@ -588,10 +588,11 @@ int main(int argc, char **argv)
 	k_begin(0, NULL);
 	k_load("train");
 	MUST(cuStreamCreate(&outside, CU_STREAM_NON_BLOCKING));
-	replays = side = on = outside;
+	replays = side = reader = on = outside;
 	if (streams) {
 		MUST(cuStreamCreate(&replays, CU_STREAM_NON_BLOCKING));
 		MUST(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+		MUST(cuStreamCreate(&reader, CU_STREAM_NON_BLOCKING));
 	}
 	MUST(cuEventCreate(&handover, CU_EVENT_DISABLE_TIMING));
 	for (i = 1; i <= seeds; i++) {

@@ -6,7 +6,7 @@ The gradients of the run that keeps activations are checked against a forward pa
 differences, both of the formulas in derivatives_model.py. Then the replaying run under the library has to print the
 same bytes, gradients and state, with a match for every replay; without it what it prints is wrong, segment by segment
 in a known way, and an audit prints just that and names the state. Eagerly, lazily, and in RS_SEEDS (20) random
-schedules with replays on a stream of their own.
+schedules with replays, the queue's enqueue and a reader of the table on streams of their own.
 """
 import collections
 import os
@@ -238,7 +238,7 @@ def main():
     check_control(faulty)
     for schedule in ("eager", "lazy"):
         check_schedule(schedule, "", schedule, 0, kept, faulty)
-        check_schedule(f"{schedule}, two streams", " --streams", schedule, 0, kept, faulty)
+        check_schedule(f"{schedule}, several streams", " --streams", schedule, 0, kept, faulty)
     check_schedule(f"{SEEDS} random schedules", f" --streams --seeds={SEEDS}", "eager", SEEDS, kept, faulty)
     for mode in ("audit", "preserve"):
         run = Run("keep", mode)
