@@ -478,7 +478,7 @@ static void run_backward(void)
 	int k;
 
 	hand_over(side, outside);
-	for (k = NSEGMENTS; k--;) {
+	for (k = NSEGMENTS - 1; k >= 0; k--) {
 		const struct segment *s = &segments[k];
 
 		if (!k) {
