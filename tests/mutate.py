@@ -13,34 +13,37 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TESTS = ["test_engine_verdicts", "test_engine_cases", "test_engine_random"]
+TESTS = ["test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_arena",
+         "test_engine_options", "test_engine_random"]
 
 MUTATIONS = [
-    ("restore to P2 left out", "tracker/preserve.c",
+    ("restore to P2 left out", "tracker/restore.c",
      "\top = rs_oplist_add(l, RS_OP_RESTORE, q);\n\tif (!op) {\n\t\tw->rec->flags |= RS_F_LOST;\n\t\treturn;\n\t}",
      "\top = NULL;\n\tif (!op)\n\t\treturn;"),
-    ("P0 not shown to the replay", "tracker/preserve.c",
+    ("P0 not shown to the replay", "tracker/restore.c",
      "\top = p2 ? rs_oplist_add(l, RS_OP_RESTORE, q) : NULL;", "\top = NULL;"),
     ("any keep of the allocation will do, whatever its version", "tracker/preserve.c",
      "struct rs_keep *k = rs_keep_find(a, piece->off, piece->ver);", "struct rs_keep *k = a->keeps;"),
     ("invocations not told apart", "tracker/window.c",
      "if (s->name == name && (int64_t)s->invocation == invocation)", "if (s->name == name)"),
-    ("pre-image without the writes of other streams before the restore", "tracker/preserve.c",
-     "\trs_oplist_order(l, a->touched, q);\n\tk->pins++;", "\tk->pins++;"),
+    ("pre-image without the writes of other streams before the restore", "tracker/restore.c",
+     "\trs_oplist_order(l, touched(e, a), q);\n\tk->pins++;", "\tk->pins++;"),
     ("later accesses do not wait for the put-back", "tracker/access.c",
-     "\tif (a->fence && a->fence - 1 != c->q &&", "\tif (0 && a->fence && a->fence - 1 != c->q &&"),
-    ("put-back not ordered after the replay's other streams", "tracker/preserve.c",
-     "\trs_oplist_order(l, a->touched, q);\n\trs_write_piecewise(e, l, q, a, k->off, k->len, &self);",
-     "\trs_write_piecewise(e, l, q, a, k->off, k->len, &self);"),
-    ("snapshot block reused before its readers are done", "tracker/memory.c",
-     "\t\tif (rs_order_now(e, b->users, q)) {", "\t\tif (0) {"),
+     "\treturn fence && fence - 1 != q &&", "\treturn 0 && fence - 1 != q &&"),
+    ("put-back not ordered after the replay's other streams", "tracker/restore.c",
+     "\trs_oplist_order(l, touched(e, a), q);\n\trs_write_piecewise(e, l, q, a, h->off, h->len, &self);",
+     "\trs_write_piecewise(e, l, q, a, h->off, h->len, &self);"),
+    ("snapshot block reused before its readers are done", "tracker/arena.c",
+     "\tif (rs_order_now(e, users, q)) {", "\tif (0) {"),
+    ("two blocks of the arena overlap", "tracker/arena.c",
+     "\trest->addr = b->addr + bytes;", "\trest->addr = b->addr + bytes - UNIT;"),
     ("a keep is dropped while a segment still claims it", "tracker/preserve.c",
-     "rs_claimed(e, a, k->off, k->len, k->ver))) {", "0)) {"),
+     "\t       rs_claimed(e, a, k->off, k->len, k->ver);", "\t       0;"),
     ("claims are not looked at before a write", "tracker/preserve.c",
      "\t\tif (!x->claimed)\n\t\t\tcontinue;", "\t\tcontinue;"),
     ("a write does not change the version", "tracker/preserve.c",
-     "\trs_extmap_set(&a->ext, off, len, ++e->version, 0);\n}\n\n/* The shim",
-     "\trs_extmap_set(&a->ext, off, len, e->version, 0);\n}\n\n/* The shim"),
+     "\tif (rs_extmap_set(&a->ext, off, len, rs_version_next(e), 0))",
+     "\tif (rs_extmap_set(&a->ext, off, len, e->version, 0))"),
     ("digests are not compared", "tracker/compare.c",
      "\t\tif (c->a->w[i] != c->b->w[i])", "\t\tif (0)"),
     ("unknown counts as equal", "tracker/compare.c",
@@ -49,46 +52,82 @@ MUTATIONS = [
      "\tin_windows(c, outer_window(w));\n\tin_window(c, w);", "\tin_window(c, w);\n\tin_windows(c, outer_window(w));"),
     ("a step does not close open replays", "tracker/window.c",
      "\tabort_windows(e, &t->top);\n\tabort_windows(e, &e->process);", ""),
-    ("state and product are decided per allocation", "tracker/access.c",
-     "\tr.off = x->whole ? 0 : x->addr - base;\n\tr.len = x->whole ? bytes : x->bytes;",
-     "\tr.off = 0;\n\tr.len = bytes;"),
-    ("old bytes are put over the new owner of an address", "tracker/access.c",
+    ("state and product are decided per allocation", "tracker/locate.c",
+     "\t\tadd(l, a, off, min64(x->bytes, bytes - off));", "\t\tadd(l, a, 0, bytes);"),
+    ("a second address is other memory", "tracker/locate.c",
+     "\t\t\tadd_backing(l, m->alloc, m->off + (from - base), to - from);",
+     "\t\t\tadd_backing(l, m->alloc, from - base, to - from);"),
+    ("an access ends with its first mapping", "tracker/locate.c",
+     "\t\tat = base + bytes;\n\t}\n}", "\t\tbreak;\n\t}\n\t(void)at;\n}"),
+    ("a write through a multicast object reaches one memory", "tracker/locate.c",
+     "\tfor (i = 0; i < a->binds.n; i++) {", "\tfor (i = 0; i < 1 && i < a->binds.n; i++) {"),
+    ("restores go to another mapping's bytes", "tracker/alias.c",
+     "\t\t\treturn m->base + (off - m->off);", "\t\t\treturn m->base;"),
+    ("old bytes are put over the new owner of an address", "tracker/pairing.c",
      "\tif (!la || (la->serial == a->serial && la->off < off + len && off < la->off + la->len))\n\t\treturn 0;", "\treturn 0;"),
-    ("a pool is one tensor: any place of the same allocation will do", "tracker/access.c",
-     "la->serial == a->serial && la->off < off + len && off < la->off + la->len", "la->serial == a->serial"),
+    ("a pool is one tensor: any place of the same allocation will do", "tracker/pairing.c",
+     "\tif (!la || (la->serial == a->serial && la->off < off + len && off < la->off + la->len))",
+     "\tif (!la || la->serial == a->serial)"),
     ("restores P0 although P2 could not be held", "tracker/oplist.c",
      "\tif (op->guard && __atomic_load_n(&op->guard->state, __ATOMIC_ACQUIRE) != RS_KEEP_READY)",
      "\tif (0)"),
-    ("what only the replay reads is taken for unchanged", "tracker/preserve.c",
-     "\t\tif (x->ver > s->since && (!t || j == t->claims.n))", "\t\tif (0)"),
-    ("a kept product is not compared with what was kept", "tracker/access.c",
-     "\t    !made->digest)\n\t\treturn 0;", "\t    !made->digest)\n\t\treturn 0;\n\treturn 1;"),
-    ("an older version put back is taken for unchanged", "tracker/preserve.c",
-     "if (rs_alloc_is_volatile(a) || a->restored > s->since)", "if (rs_alloc_is_volatile(a))"),
+    ("what only the replay reads is taken for unchanged", "tracker/restore.c",
+     "\t\tif (!same && (!t || j == t->claims.n))", "\t\tif (0)"),
+    ("a kept product is not compared with what was kept", "tracker/pairing.c",
+     "\t    !made->digest || made->late)\n\t\treturn 0;", "\t    !made->digest || made->late)\n\t\treturn 0;\n\treturn 1;"),
+    ("an older version put back is taken for unchanged", "tracker/restore.c",
+     "x->ver <= s->since && x->placed <= s->since", "x->ver <= s->since"),
+    ("a write without a lock leaves no trace", "tracker/restore.c",
+     "\t    __atomic_load_n(&a->loose, __ATOMIC_RELAXED) > s->since)", "\t    0)"),
     ("state that only the replay touches is undone", "tracker/access.c",
      "return rs_region_at(a, s->off, &until) ? RS_HOLD_BOTH : RS_HOLD_COMPARE;", "return RS_HOLD_RESTORE;"),
     ("an unknown writer's products count as equal", "tracker/compare.c",
      "{RS_F_UNKNOWN_WRITER, RS_FINDING_UNKNOWN_WRITER, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN}",
      "{RS_F_UNKNOWN_WRITER, RS_FINDING_UNKNOWN_WRITER, V_UNKNOWN, V_EQUAL, V_UNKNOWN}"),
+    ("an unknown writer changes nothing", "tracker/access.c",
+     "\t\t\teverything_of(c, t->alloc);", "\t\t\t;"),
+    ("a put-back takes more than was held", "tracker/restore.c",
+     "\t\th->off = piece.off;\n\t\th->len = piece.len;", "\t\th->off = k->off;\n\t\th->len = k->len;"),
+    ("swapped bytes do not come back", "tracker/restore.c",
+     "\tif (k->other_ver && h->off == k->off", "\tif (0 && h->off == k->off"),
+    ("a page that was overwritten again is taken for unchanged", "tracker/thin.c",
+     "\t\tif (a->ext.ext[i].ver != t->after_ver)\n\t\t\treturn 0;", "\t\t;"),
+    ("a page that somebody needs as it is gets its old version", "tracker/thin.c",
+     "\treturn !rs_claimed(e, a, off, len, t->after_ver) &&", "\treturn 1 &&"),
+    ("a wait orders nothing", "tracker/order.c",
+     "\t\tjoin(c, ev ? &ev->clock : &e->everything_known);", "\t\t(void)ev;"),
+    ("every stream is ordered after every other", "tracker/order.c",
+     "\treturn !c || c->t[from] >= tick;", "\treturn 1;"),
+    ("a broken contract is no finding", "tracker/compare.c",
+     "\tcase RS_CHECK_BROKEN:\n\t\tworse(&o->entry, V_UNKNOWN);", "\tcase RS_CHECK_BROKEN:\n\t\tbreak;"),
 ]
 
 
-def build_and_test(tree):
-    """0 when every test passes, else the name of the first that fails."""
-    objects = []
-    sources = [f for f in sorted(os.listdir(tree + "/tracker")) if f.endswith(".c")]
-    wanted = ("access window preserve oplist memory extent compare engine generator records findings digest "
-              "quiet").split()
-    sources = [f for f in sources if f[:-2] in wanted or f.startswith("addrmap")]
-    for f in sources:
-        obj = f"{tree}/{f}.o"
-        subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing", "-I", tree, "-c",
-                        f"{tree}/tracker/{f}", "-o", obj], check=True)
-        objects.append(obj)
+FLAGS = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing"]
+
+
+def compile_c(tree, source, obj):
+    subprocess.run([*FLAGS, "-I", tree, "-c", source, "-o", obj], check=True)
+
+
+def build(tree):
+    """Objects of the code as it is: {source in the tree: object}, and the tests'."""
+    skipped = ("ptx", "cubin", "fatbin", "options", "contract", "json")
+    objects = {}
+    for f in sorted(os.listdir(tree + "/tracker")):
+        if f.endswith(".c") and not f.startswith(skipped):
+            objects["tracker/" + f] = f"{tree}/{f}.o"
+            compile_c(tree, f"{tree}/tracker/{f}", f"{tree}/{f}.o")
+    for t in TESTS:
+        compile_c(tree, f"{tree}/tests/unit/{t}.c", f"{tree}/{t}.o")
+    return objects
+
+
+def run_tests(tree, objects):
+    """None when every test passes, else the name of the first that fails."""
     for t in TESTS:
         exe = f"{tree}/{t}"
-        subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-I", tree, f"{tree}/tests/unit/{t}.c", *objects,
-                        "-lpthread", "-o", exe], check=True)
+        subprocess.run(["gcc", f"{tree}/{t}.o", *objects.values(), "-lpthread", "-o", exe], check=True)
         args = ["150"] if t == "test_engine_random" else []
         try:
             run = subprocess.run([exe, *args], capture_output=True, timeout=60)
@@ -96,21 +135,19 @@ def build_and_test(tree):
             return t
         if run.returncode:
             return t
-    return 0
+    return None
 
 
-def mutate(n, name, path, old, new):
-    with tempfile.TemporaryDirectory() as tree:
-        shutil.copytree(TOP + "/tracker", tree + "/tracker")
-        shutil.copytree(TOP + "/tests/unit", tree + "/tests/unit")
-        shutil.copy(TOP + "/tests/tap.h", tree + "/tests/tap.h")
-        if path:
-            text = open(f"{tree}/{path}").read()
-            if text.count(old) != 1:
-                print(f"not ok {n} - {name}: the text stands {text.count(old)} times in {path}", flush=True)
-                return False
-            open(f"{tree}/{path}", "w").write(text.replace(old, new))
-        failed = build_and_test(tree)
+def mutate(tree, objects, n, name, path, old, new):
+    if path:
+        text = open(f"{tree}/{path}").read()
+        if text.count(old) != 1:
+            print(f"not ok {n} - {name}: the text stands {text.count(old)} times in {path}", flush=True)
+            return False
+        open(f"{tree}/mutant.c", "w").write(text.replace(old, new))
+        compile_c(tree, f"{tree}/mutant.c", f"{tree}/mutant.o")
+        objects = {**objects, path: f"{tree}/mutant.o"}
+    failed = run_tests(tree, objects)
     caught = bool(failed) == bool(path)
     how = f"caught by {failed}" if failed else "all tests pass"
     print(f"{'ok' if caught else 'not ok'} {n} - {name}: {how}", flush=True)
@@ -120,8 +157,13 @@ def mutate(n, name, path, old, new):
 def main():
     chosen = [m for m in MUTATIONS if not sys.argv[1:] or any(a in m[0] for a in sys.argv[1:])]
     print(f"1..{len(chosen) + 1}", flush=True)
-    results = [mutate(1, "the code as it is", None, "", "")]
-    results += [mutate(i, *m) for i, m in enumerate(chosen, 2)]
+    with tempfile.TemporaryDirectory() as tree:
+        shutil.copytree(TOP + "/tracker", tree + "/tracker")
+        shutil.copytree(TOP + "/tests/unit", tree + "/tests/unit")
+        shutil.copy(TOP + "/tests/tap.h", tree + "/tests/tap.h")
+        objects = build(tree)
+        results = [mutate(tree, objects, 1, "the code as it is", None, "", "")]
+        results += [mutate(tree, objects, i, *m) for i, m in enumerate(chosen, 2)]
     return 0 if all(results) else 1
 
 

@@ -83,6 +83,44 @@ static void when(enum rs_option option, uint64_t at_forward, uint64_t after_writ
 	rig_stop();
 }
 
+static void set_first(struct rig_arg *a)
+{
+	a[0].p[0] = 5;
+}
+
+/* An unchanged page is written before the device has said that it is one, or read by another forward. */
+static void thinned_late(int read)
+{
+	uint32_t *x, *y, *z;
+
+	rig_start(RS_MODE_PRESERVE);
+	policy(RS_OPTION_PAGES, RS_RESTORE_COPY);
+	x = words(N), y = words(1), z = words(1);
+	x[0] = 1, x[N / 2] = 2, x[N - 1] = 3;
+	forward(y, x);
+	OPAQUE(set_middle, x);
+	if (read) {
+		PUSH("forward:g");
+		KERNEL(three, W_(z, 1), R_(x, N));
+		POP();
+		is_u64(now().snapshot_bytes, N * 4,
+		       "what another forward has read stays preserved");
+	}
+	KERNEL(set_first, {x, 0, 1, RS_READ | RS_WRITE, 0, 0});
+	now();
+	replay(y, x);
+	if (read) {
+		PUSH("replay:g#0");
+		KERNEL(three, W_(z, 1), R_(x, N));
+		POP();
+	}
+	is_u64(now().outcome[0], read ? 2u : 1u, "matches");
+	is_u64(y[0], 321, "the replay sees its forward's bytes");
+	is_u64(z[0], read ? 371u : 0u, "and the other one its own");
+	ok(x[0] == 5 && x[N / 2] == 7, "the present bytes come back");
+	rig_stop();
+}
+
 /* A swap needs no room for the present bytes; a forward that is replayed twice finds its bytes again. */
 static void swapped(enum rs_restore restore, uint64_t peak)
 {
@@ -276,6 +314,8 @@ int main(void)
 	when(RS_OPTION_WHOLE, all, all, all);
 	when(RS_OPTION_PAGES, 0, all, page);
 	when(RS_OPTION_RETAIN, 0, all, all);
+	thinned_late(0);
+	thinned_late(1);
 	swapped(RS_RESTORE_COPY, 2 * all);
 	swapped(RS_RESTORE_SWAP, all);
 	failing_swap(0);

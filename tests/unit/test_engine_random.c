@@ -455,13 +455,15 @@ static void map_buffer(struct buf *b, unsigned id, int large)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), most = large ? 50 : 2;
 	uint64_t h = 1000 + 2 * id, first = page * (1 + rnd((uint32_t)most));
 	uint64_t rest = page * (1 + rnd((uint32_t)most));
-	int fd = memfd_create("state", 0);
+	int fd = memfd_create("state", 0), one;
 	uint8_t **at[] = {&b->dev, &b->alias};
 
 	b->bytes = first + rest;
 	if (fd < 0 || ftruncate(fd, (off_t)b->bytes))
 		exit(2);
-	rs_engine_backing(eng, h, first, RS_ALLOC_DEVICE);
+	/* one backing mapped in two pieces, or one for each */
+	one = (int)rnd(2);
+	rs_engine_backing(eng, h, one ? b->bytes : first, RS_ALLOC_DEVICE);
 	rs_engine_backing(eng, h + 1, rest, RS_ALLOC_DEVICE);
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t p =
@@ -469,7 +471,7 @@ static void map_buffer(struct buf *b, unsigned id, int large)
 
 		rs_engine_reserve(eng, p, b->bytes);
 		rs_engine_map(eng, p, first, h, 0);
-		rs_engine_map(eng, p + first, rest, h + 1, 0);
+		rs_engine_map(eng, p + first, rest, one ? h : h + 1, one ? first : 0);
 		*at[i] = (uint8_t *)p;
 	}
 	rs_engine_backing_release(eng, h);

@@ -186,6 +186,64 @@ static void opaque(enum rs_call_kind kind, int everything, int capturing, const 
 	rig_stop();
 }
 
+static void overwrite(void *arg)
+{
+	**(uint32_t **)arg = 9;
+}
+
+/* A call that nobody can see into runs between forward and replay: what it may have written is found and undone. */
+static void opaque_between(void)
+{
+	struct rs_call call = {.name = "opaque",
+			       .ident = 1,
+			       .kind = RS_CALL_KERNEL,
+			       .q = RIG_Q(0),
+			       .everything = 1};
+	uint32_t *x, *y, **arg = malloc(sizeof(*arg));
+
+	rig_start(RS_MODE_PRESERVE);
+	x = words(1), y = words(1);
+	*x = 7;
+	PUSH("forward:s");
+	KERNEL(times10, W_(y, 1), R_(x, 1));
+	POP();
+	*arg = x;
+	rs_engine_before(eng, thr, &call);
+	fake_call(0, overwrite, arg);
+	rs_engine_after(eng, thr, &call, 1);
+	PUSH("replay:s");
+	KERNEL(times10, W_(y, 1), R_(x, 1));
+	POP();
+	fake_drain();
+	is_u64(*y, 70, "the replay sees what the forward saw");
+	is_u64(*x, 9, "and the unknown writer's bytes come back");
+	ok(strstr(rig_read("records.jsonl"), "\"outcome\":\"match\""), "a match");
+	rig_stop();
+}
+
+/* C23, where the write is followed without the lock: nobody claims anything of the allocation. */
+static void unread_loosely(int written)
+{
+	uint32_t *w, *x, *y, *z;
+
+	rig_start(RS_MODE_AUDIT);
+	w = words(1), x = words(1), y = words(1), z = words(1);
+	STEP(1);
+	PUSH("forward:s");
+	KERNEL(times10, W_(y, 1), R_(x, 1));
+	POP();
+	KERNEL(bump, RW_(z, 1));
+	if (written)
+		KERNEL(bump, RW_(w, 1));
+	PUSH("replay:s");
+	KERNEL(set_to, W_(z, 1), R_(w, 1));
+	KERNEL(times10, W_(y, 1), R_(x, 1));
+	POP();
+	ok(!!strstr(rig_read("records.jsonl"), "RS016") == written, "C23 %s without a lock",
+	   written ? "written" : "not written");
+	rig_stop();
+}
+
 int main(void)
 {
 	unread(RS_MODE_AUDIT, 0, 0);
@@ -195,6 +253,9 @@ int main(void)
 	unread(RS_MODE_PRESERVE, 0, 1);
 	unread_in_pool(32, 0);
 	unread_in_pool(0, 1);
+	unread_loosely(0);
+	unread_loosely(1);
+	opaque_between();
 	foreign(RS_MODE_AUDIT, 0);
 	foreign(RS_MODE_AUDIT, 1);
 	foreign(RS_MODE_PRESERVE, 0);
