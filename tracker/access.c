@@ -18,12 +18,16 @@ static enum rs_class first_class(const struct rs_window *w, const struct rs_allo
 				 const struct rs_region *region, const struct rs_term *term,
 				 const struct rs_access *x, int read)
 {
+	/* module variables and registered host memory are older than the moment they became known */
+	int inside =
+		a->birth >= w->begin && (a->kind == RS_ALLOC_DEVICE || a->kind == RS_ALLOC_MANAGED);
+
 	if (region)
 		return region->product ? RS_CLASS_PRODUCT : RS_CLASS_STATE;
-	if (term)
+	/* another invocation may reach state where this one reaches what it has allocated itself */
+	if (term && !inside)
 		return term->role == RS_ROLE_PRODUCT ? RS_CLASS_PRODUCT : RS_CLASS_STATE;
-	/* module variables and registered host memory are older than the moment they became known */
-	if (a->birth >= w->begin && (a->kind == RS_ALLOC_DEVICE || a->kind == RS_ALLOC_MANAGED))
+	if (inside)
 		return RS_CLASS_PRODUCT;
 	if (x->how >= RS_HOW_REACHABLE)
 		return RS_CLASS_AMBIGUOUS;
@@ -168,8 +172,8 @@ static void entered(struct rs_callstate *c, struct rs_window *w, struct rs_touch
 }
 
 /*
- * Does the forward contradict its contract? One that names the calls names all state, too; and nothing older than
- * the window is a product if it is certainly read first.
+ * Does the forward contradict its contract? One that names the calls names all state that is read, too; and nothing
+ * older than the window is a product if it is certainly read first.
  */
 static int is_broken(const struct rs_window *w, const struct rs_alloc *a,
 		     const struct rs_term *term, const struct rs_access *x, int read)
@@ -179,7 +183,7 @@ static int is_broken(const struct rs_window *w, const struct rs_alloc *a,
 	if (term)
 		return term->role == RS_ROLE_PRODUCT && read && a->birth < w->begin &&
 		       x->how < RS_HOW_REACHABLE;
-	return w->seg->terms && w->seg->terms->calls.n;
+	return w->seg->terms && w->seg->terms->calls.n && (read || !x->dense);
 }
 
 static struct rs_span *insert_span(struct rs_touch *t, uint32_t at)

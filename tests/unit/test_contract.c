@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* The contract reader: every kind of bad input is refused with line, column and field; what is good is told to the engine. */
+#include <errno.h>
+
+#include "tests/unit/engine_rig.h"
+#include "tracker/contract.h"
+
+#define SEGMENT(fields) "{\"contract_version\":1,\"segments\":[{" fields "}]}"
+#define BARE                                                                                       \
+	"\"name\":\"f\",\"complete\":true,\"calls\":[\"0x1\"],\"preserve\":{\"option\":\"undo\"}"
+#define STATE(fields) SEGMENT(BARE ",\"state\":[{" fields "}]")
+#define SPOT	      "\"call\":0,\"slot\":1,\"piece\":0"
+#define RANGE	      "\"offset\":0,\"bytes\":4,\"role\":\"state\""
+
+static char text[65536];
+
+static struct rs_contract *parse(const char *json, struct rs_contract_error *e)
+{
+	struct rs_contract *c = NULL;
+
+	snprintf(text, sizeof(text), "%s", json);
+	rs_contract_parse(text, strlen(text), &c, e);
+	return c;
+}
+
+static void refused(const char *json, const char *want)
+{
+	struct rs_contract_error e;
+	struct rs_contract *c = parse(json, &e);
+	char got[512];
+
+	snprintf(got, sizeof(got), "%u:%u %s%s%s", e.line, e.column, e.field, e.field[0] ? " " : "",
+		 e.text);
+	is_str(c ? "accepted" : got, want, want);
+	rs_contract_free(c);
+}
+
+static void document(void)
+{
+	refused("", "1:1 the text ends too early");
+	refused("[]", "1:1 must be an object");
+	refused("{}", "1:2 contract_version is missing");
+	refused("{\n \"contract_version\": 2}",
+		"2:22 contract_version is newer than this library, which reads version 1: use a newer one, or "
+		"learn the contract again");
+	refused("{\"segments\":7,\"contract_version\":0}",
+		"1:34 contract_version is older than any that exists: versions begin at 1");
+	refused("{\"contract_version\":\"1\"}",
+		"1:21 contract_version must be an integer, not negative");
+	refused("{\"contract_version\":-1}",
+		"1:21 contract_version must be an integer, not negative");
+	refused("{\"contract_version\":1,\"contract_version\":1,\"segments\":[]}",
+		"1:23 contract_version is given twice");
+	refused("{\"contract_version\":1}", "1:22 segments is missing");
+	refused("{\"contract_version\":1,\"segments\":{}}", "1:34 segments must be an array");
+	refused("{\"contract_version\":1,\"segments\":[7]}", "1:35 segments[0] must be an object");
+	refused("{\"contract_version\":1,\"segments\":[]} x", "1:38 more text after the end");
+	refused("{\"contract_version\":1,\"program\":[],\"segments\":[]}",
+		"1:33 program must be an object");
+	refused("{\"contract_version\":1,\"program\":{\"fingerprint\":5},\"segments\":[]}",
+		"1:48 program.fingerprint must be a string");
+}
+
+static void segments(void)
+{
+	refused(SEGMENT(BARE), "1:107 segments[0].state is missing");
+	refused(SEGMENT("\"name\":7"), "1:43 segments[0].name must be a string");
+	refused(SEGMENT("\"name\":\"\""), "1:43 segments[0].name must not be empty");
+	refused(SEGMENT("\"complete\":1"), "1:47 segments[0].complete must be true or false");
+	refused(SEGMENT("\"calls\":[\"12\"]"),
+		"1:45 segments[0].calls[0] must be a string of 0x and up to 16 hex digits");
+	refused(SEGMENT("\"calls\":[\"0x1\",\"0x12345678901234567\"]"),
+		"1:51 segments[0].calls[1] must be a string of 0x and up to 16 hex digits");
+	refused(SEGMENT("\"preserve\":{}"), "1:48 segments[0].preserve.option is missing");
+	refused(SEGMENT("\"preserve\":{\"option\":\"all\"}"),
+		"1:57 segments[0].preserve.option must be one of undo free whole regions pages retain");
+	refused(SEGMENT("\"preserve\":{\"option\":\"undo\",\"restore\":\"x\"}"),
+		"1:74 segments[0].preserve.restore must be one of copy swap");
+	refused("{\"contract_version\":1,\"segments\":[{" BARE ",\"state\":[]},{" BARE
+		",\"state\":[]}]}",
+		"1:206 segments has two segments of one name");
+	refused(SEGMENT("\"name\":\"f\",\"complete\":true,\"calls\":[],\"state\":[],\"preserve\":"
+			"{\"option\":\"undo\"}"),
+		"1:113 segments[0].calls must not be empty");
+}
+
+static void states(void)
+{
+	refused(STATE(RANGE),
+		"1:153 segments[0].state[0].region must be given, or else call, slot and piece");
+	refused(STATE("\"region\":\"r\"," SPOT "," RANGE),
+		"1:194 segments[0].state[0].region must be given, or else call, slot and piece");
+	refused(STATE("\"call\":0,\"slot\":1," RANGE),
+		"1:171 segments[0].state[0].region must be given, or else call, slot and piece");
+	refused(STATE("\"region\":\"\"," RANGE),
+		"1:127 segments[0].state[0].region must not be empty");
+	refused(STATE(SPOT), "1:145 segments[0].state[0].offset is missing");
+	refused(STATE(SPOT ",\"offset\":0,\"bytes\":0,\"role\":\"state\""),
+		"1:181 segments[0].state[0].bytes must not be 0, and the end must lie below 2^64");
+	refused(STATE(SPOT ",\"offset\":18446744073709551615,\"bytes\":2,\"role\":\"state\""),
+		"1:200 segments[0].state[0].bytes must not be 0, and the end must lie below 2^64");
+	refused(STATE(SPOT ",\"offset\":1.5"),
+		"1:155 segments[0].state[0].offset must be an integer, not negative");
+	refused(STATE("\"slot\":65536"), "1:125 segments[0].state[0].slot is too large");
+	refused(STATE("\"role\":\"mine\""),
+		"1:125 segments[0].state[0].role must be one of state product unknown");
+	refused(STATE("\"entry\":\"copy\""),
+		"1:126 segments[0].state[0].entry must be one of digest");
+	refused(STATE("\"windows\":[[0,4],[0]]"),
+		"1:137 segments[0].state[0].windows[1] must be an integer, not negative");
+	refused(STATE("\"windows\":[[0,4,4]]"),
+		"1:134 segments[0].state[0].windows[0] must be [offset, bytes]");
+	refused(STATE("\"windows\":[[1,18446744073709551615]]"),
+		"1:132 segments[0].state[0].windows[0] must have bytes, and end below 2^64");
+}
+
+static void accepted(void)
+{
+	struct rs_contract_error e;
+	struct rs_contract *c = parse(
+		"{\"later\":{\"x\":[1,2.5,null]},\"segments\":[{" BARE
+		",\"state\":[{\"region\":\"a\\u0062\",\"windows\":[[0,4],[8,4]],\"density\":0.5," RANGE
+		"},{" SPOT ",\"offset\":0,\"bytes\":4,\"role\":\"unknown\",\"windows\":[]}]}],"
+		"\"program\":{\"fingerprint\":\"0x12\",\"argv\":[]},\"contract_version\":1}",
+		&e);
+
+	ok(c, "in any order, with fields that are not known: %s", e.text);
+	if (!c)
+		return;
+	is_u64(rs_contract_segments(c), 1, "one segment");
+	is_u64(rs_contract_terms(c), 3,
+	       "a state and its windows; nothing of what nobody could tell");
+	is_str(rs_contract_fingerprint(c), "0x12", "fingerprint");
+	rs_contract_free(c);
+}
+
+static void file(void)
+{
+	struct rs_contract_error e;
+	struct rs_contract *c = NULL;
+	char path[] = "/tmp/contract-XXXXXX";
+	int fd = mkstemp(path);
+
+	ok(rs_contract_load("/nowhere/at/all", &c, &e) == -ENOENT && !e.line, "no file: %s",
+	   e.text);
+	ok(rs_contract_load("/tmp", &c, &e) == -ENODEV && !e.line, "a directory: %s", e.text);
+	ok(rs_contract_load(path, &c, &e) == -EINVAL && e.line == 1, "an empty file: %s", e.text);
+	ok(!ftruncate(fd, (off_t)RS_CONTRACT_MAX_SIZE + 1) &&
+		   rs_contract_load(path, &c, &e) == -EFBIG,
+	   "a file that is too large: %s", e.text);
+	ok(!c, "nothing came of them");
+	close(fd);
+	unlink(path);
+}
+
+/* y = x + 1 */
+static void plus(struct rig_arg *a)
+{
+	a[0].p[0] = a[1].p[0] + 1;
+}
+
+static void run(const char *json, const char *segment, const char *code)
+{
+	struct rs_contract_error e;
+	struct rs_contract *c = parse(json, &e);
+	struct rs_engine_stats s;
+	uint32_t *x, *y;
+	char marker[64];
+
+	rig_start(RS_MODE_PRESERVE);
+	ok(c && !rs_contract_apply(c, eng), "applied %s", e.text);
+	rs_contract_free(c);
+	memset(text, 0xee, sizeof(text)); /* nothing of it is needed any more */
+	x = words(1), y = words(1);
+	snprintf(marker, sizeof(marker), "forward:%s", segment);
+	PUSH(marker);
+	KERNEL(plus, W_(y, 1), R_(x, 1));
+	POP();
+	snprintf(marker, sizeof(marker), "replay:%s#0", segment);
+	PUSH(marker);
+	KERNEL(plus, W_(y, 1), R_(x, 1));
+	POP();
+	fake_drain();
+	rs_engine_finish(eng);
+	rs_engine_stats(eng, &s);
+	is_u64(s.outcome[code ? 1 : 0], 1, code ? code : "a match");
+	if (code)
+		ok(count(rig_read("records.jsonl"), code), "with %s", code);
+	rig_stop();
+}
+
+static void applied(void)
+{
+	run(SEGMENT(BARE ",\"state\":[]"), "f", "RS081");
+	run(SEGMENT(BARE ",\"state\":[]"), "f", "RS080");
+	run(SEGMENT(BARE ",\"state\":[]"), "g", "RS081");
+	run("{\"contract_version\":1,\"segments\":[]}", "f", "RS081");
+	run(SEGMENT("\"name\":\"f\",\"complete\":false,\"calls\":[\"0x1\"],\"preserve\":{\"option\":"
+		    "\"free\"},\"state\":[]"),
+	    "f", NULL);
+}
+
+int main(void)
+{
+	document();
+	segments();
+	states();
+	accepted();
+	file();
+	applied();
+	return tap_done();
+}
