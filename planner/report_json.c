@@ -91,6 +91,8 @@ static json_t *head_json(const struct rs_run *run)
 
 	json_object_set_new(o, "path", json_string(run->path));
 	json_object_set_new(o, "begin", run->begin ? json_incref(run->begin) : json_null());
+	if (run->contract)
+		json_object_set(o, "contract", run->contract);
 	return o;
 }
 

@@ -60,6 +60,13 @@ static void head(const struct rs_page *p)
 			driver / 1000, driver % 1000 / 10);
 	fprintf(p->out, "   %s", rs_fmt_plural(&f, p->run->steps, "step"));
 	fputs(p->run->ended ? "\n" : "   ENDED EARLY\n", p->out);
+	if (!p->run->contract)
+		return;
+	fprintf(p->out, "==rs r%" JSON_INTEGER_FORMAT "== contract ", p->rank);
+	rs_fmt_text(p->out, rs_page_str(p->run->contract, "file"));
+	head_field(p, "", rs_page_str(p->run->contract, "status"));
+	fprintf(p->out, "   %s\n",
+		rs_fmt_plural(&f, (uint64_t)rs_page_num(p->run->contract, "segments"), "segment"));
 }
 
 static void verdict(const struct rs_page *p, enum rs_verdict v, const json_t *reasons)

@@ -138,7 +138,7 @@ def cases_of(name):
 
 
 def all_cases():
-    for name in ("hazards.t", "hazards2.t"):
+    for name in ("hazards.t", "hazards2.t", "hazards_memory.t", "hazards_graph.t"):
         module = cases_of(name)
         for case in module["CASES"]:
             yield ("hazards3" if case.args.startswith(module.get("HAZARDS3", "?")) else name[:-2]), case
@@ -166,7 +166,7 @@ def check_case(directory, command, case, streams):
     run = preserved(command, f"{args} --seeds={SEEDS}", path)
     wrong["learned"] += [f"seeds: {b}" for b in
                          check_run(case, "preserve", run, case.right, range(1, SEEDS + 1))]
-    for option, restore in OPTIONS:
+    for option, restore in OPTIONS if streams else OPTIONS[::3]:
         edited = os.path.join(os.path.dirname(path), f"{option}-{restore}.json")
         write(edited, with_option(contract, option, restore))
         run = preserved(command, f"{args} --seeds={SEEDS}", edited)
@@ -290,6 +290,9 @@ def check_refused(directory, cases):
         report = ctl("report", out)
         if report.returncode != 1 or "CANNOT TELL" not in report.stdout or "contract was refused" not in report.stdout:
             bad.append(report.stdout[:600])
+        as_json = json.loads(ctl("report", "--format=json", out).stdout)
+        if '"status": "refused"' not in json.dumps(as_json):
+            bad.append("not in the report as JSON")
         verify = ctl("verify", "--contract", refused, "-o", out, "--", client("hazards"), "c01")
         if verify.returncode != 125 or why not in verify.stderr or verify.stdout:
             bad.append(f"verify: {verify.returncode} {verify.stderr}")
@@ -405,6 +408,8 @@ def check_steps(directory):
     def outcomes(d):
         return [(r["segment"], r["outcome"], r["codes"]) for p in os.listdir(d)
                 for r in lines(os.path.join(d, p, "records.jsonl"))]
+    report = ctl("report", out + ".run").stdout
+    ok(f"contract {path}   enforced" in report, "the report names the contract", report[:500])
     ok(learned.returncode == 0 and run.returncode == 0 and run.stdout == without.stdout and plain.returncode == 0 and
        outcomes(out + ".run") == outcomes(out + ".without"), "steps: as without a contract",
        learned.stderr[-300:], run.stdout, without.stdout, outcomes(out + ".run")[:6], outcomes(out + ".without")[:6])
