@@ -5,14 +5,22 @@
  * Invariants: rs_state.ctx_sole is the process's only context as long as only one has been seen, so
  * that the usual program never asks. With several, a thread keeps its current one until it calls
  * something that may change it, or any context goes (ctx_gen).
- * Locks: none.
+ * A context is forgotten after the driver has destroyed it, for the driver may refuse. Meanwhile the tool does
+ * nothing in it, and nobody gets its handle.
+ * Locks: one mutex over the real calls that make contexts or end them.
  */
 #include "shim/arrays.h"
 #include "shim/queue.h"
 #include "shim/guard.h"
 #include "shim/kernels.h"
 
-static uint64_t first_seen; /* 0: none yet; UINT64_MAX: several */
+#include <pthread.h>
+
+#define DEVICES 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CUcontext primaries[DEVICES]; /* as far as the program has retained them */
+static uint64_t first_seen;	     /* 0: none yet; UINT64_MAX: several */
 
 static void note(CUcontext ctx)
 {
@@ -29,7 +37,7 @@ static void note(CUcontext ctx)
 	}
 }
 
-/* The context is about to go: a new one may get its handle. */
+/* The context is gone: a new one may get its handle. */
 static void forget(struct rs_tls *t, CUcontext ctx)
 {
 	uint64_t c = (uintptr_t)ctx;
@@ -80,32 +88,55 @@ int rs_queue_capturing_slow(CUstream stream)
 
 /* --- calls that make a context or make it current ------------------------------------------------ */
 
-#define CREATE(sym, params, args)                                                                  \
+#define MAKE(sym, params, args, made)                                                              \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, args);                                                            \
+		pthread_mutex_lock(&lock);                                                         \
 		r = rs_real.sym args;                                                              \
+		t->ctx_gen = UINT32_MAX;                                                           \
+		if (r == CUDA_SUCCESS && pctx) {                                                   \
+			note(*pctx);                                                               \
+			made;                                                                      \
+		}                                                                                  \
+		pthread_mutex_unlock(&lock);                                                       \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+static void primary_of(CUdevice dev, CUcontext ctx)
+{
+	if (dev >= 0 && dev < DEVICES)
+		primaries[dev] = ctx;
+}
+
+MAKE(cuCtxCreate_v2, (CUcontext * pctx, unsigned int flags, CUdevice dev), (pctx, flags, dev), )
+MAKE(cuCtxCreate_v3,
+     (CUcontext * pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+      CUdevice dev),
+     (pctx, paramsArray, numParams, flags, dev), )
+MAKE(cuCtxCreate_v4,
+     (CUcontext * pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev),
+     (pctx, ctxCreateParams, flags, dev), )
+MAKE(cuCtxAttach, (CUcontext * pctx, unsigned int flags), (pctx, flags), )
+MAKE(cuDevicePrimaryCtxRetain, (CUcontext * pctx, CUdevice dev), (pctx, dev),
+     primary_of(dev, *pctx))
+
+#define POP(sym)                                                                                   \
+	RS_HOOK(sym, (CUcontext * pctx))                                                           \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, (pctx));                                                          \
+		r = rs_real.sym(pctx);                                                             \
 		t->ctx_gen = UINT32_MAX;                                                           \
 		if (r == CUDA_SUCCESS && pctx)                                                     \
 			note(*pctx);                                                               \
 		RS_LEAVE(t, r);                                                                    \
 	}
 
-CREATE(cuCtxCreate_v2, (CUcontext * pctx, unsigned int flags, CUdevice dev), (pctx, flags, dev))
-CREATE(cuCtxCreate_v3,
-       (CUcontext * pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
-	CUdevice dev),
-       (pctx, paramsArray, numParams, flags, dev))
-CREATE(cuCtxCreate_v4,
-       (CUcontext * pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev),
-       (pctx, ctxCreateParams, flags, dev))
-CREATE(cuCtxAttach, (CUcontext * pctx, unsigned int flags), (pctx, flags))
-CREATE(cuDevicePrimaryCtxRetain, (CUcontext * pctx, CUdevice dev), (pctx, dev))
-
 /* What a pop puts into *pctx is no longer current; the one below it is asked for when needed. */
-CREATE(cuCtxPopCurrent, (CUcontext * pctx), (pctx))
-CREATE(cuCtxPopCurrent_v2, (CUcontext * pctx), (pctx))
+POP(cuCtxPopCurrent)
+POP(cuCtxPopCurrent_v2)
 
 #define SET(sym)                                                                                   \
 	RS_HOOK(sym, (CUcontext ctx))                                                              \
@@ -125,78 +156,54 @@ SET(cuCtxPushCurrent_v2)
 
 /* --- calls that end one ------------------------------------------------------------------------- */
 
-#define DESTROY(sym)                                                                               \
-	RS_HOOK(sym, (CUcontext ctx))                                                              \
+/* gone: whether it has gone, asked after the call succeeded. */
+#define END(sym, params, args, ctx, gone)                                                          \
+	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
+		CUcontext leaving;                                                                 \
 		CUresult r;                                                                        \
-		RS_ENTER(t, sym, (ctx));                                                           \
-		forget(t, ctx);                                                                    \
-		r = rs_real.sym(ctx);                                                              \
+		RS_ENTER(t, sym, args);                                                            \
+		pthread_mutex_lock(&lock);                                                         \
+		leaving = ctx;                                                                     \
+		rs_devops_ctx_leaves((uintptr_t)leaving);                                          \
+		r = rs_real.sym args;                                                              \
+		t->ctx_gen = UINT32_MAX;                                                           \
+		if (r == CUDA_SUCCESS && (gone))                                                   \
+			forget(t, leaving);                                                        \
+		rs_devops_ctx_leaves(0);                                                           \
+		pthread_mutex_unlock(&lock);                                                       \
 		RS_LEAVE(t, r);                                                                    \
 	}
 
-DESTROY(cuCtxDestroy)
-DESTROY(cuCtxDestroy_v2)
+END(cuCtxDestroy, (CUcontext ctx), (ctx), ctx, 1)
+END(cuCtxDestroy_v2, (CUcontext ctx), (ctx), ctx, 1)
 
 /* Attach and detach count uses of a context; the last detach destroys it. */
-RS_HOOK(cuCtxDetach, (CUcontext ctx))
+static int detached(CUcontext ctx)
 {
 	unsigned version;
-	CUresult r;
 
-	RS_ENTER(t, cuCtxDetach, (ctx));
-	r = rs_real.cuCtxDetach(ctx);
-	t->ctx_gen = UINT32_MAX;
-	if (r == CUDA_SUCCESS && rs_real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS)
-		forget(t, ctx);
-	RS_LEAVE(t, r);
+	return rs_real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS;
 }
 
-/* The primary context of a device, without retaining it for longer than the question takes. */
+END(cuCtxDetach, (CUcontext ctx), (ctx), ctx, detached(ctx))
+
 static CUcontext primary(CUdevice dev)
 {
-	CUcontext ctx = NULL;
-	unsigned flags;
-	int active = 0;
-
-	if (rs_real.cuDevicePrimaryCtxGetState(dev, &flags, &active) != CUDA_SUCCESS || !active)
-		return NULL;
-	if (rs_real.cuDevicePrimaryCtxRetain(&ctx, dev) != CUDA_SUCCESS)
-		return NULL;
-	rs_real.cuDevicePrimaryCtxRelease_v2(dev);
-	return ctx;
+	return dev >= 0 && dev < DEVICES ? primaries[dev] : NULL;
 }
 
-#define RESET(sym)                                                                                 \
-	RS_HOOK(sym, (CUdevice dev))                                                               \
-	{                                                                                          \
-		CUresult r;                                                                        \
-		RS_ENTER(t, sym, (dev));                                                           \
-		forget(t, primary(dev));                                                           \
-		r = rs_real.sym(dev);                                                              \
-		RS_LEAVE(t, r);                                                                    \
-	}
-
-RESET(cuDevicePrimaryCtxReset)
-RESET(cuDevicePrimaryCtxReset_v2)
+END(cuDevicePrimaryCtxReset, (CUdevice dev), (dev), primary(dev), 1)
+END(cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev), primary(dev), 1)
 
 /* The last release destroys; whether it was the last shows afterwards. */
-#define RELEASE(sym)                                                                               \
-	RS_HOOK(sym, (CUdevice dev))                                                               \
-	{                                                                                          \
-		unsigned flags;                                                                    \
-		CUcontext ctx;                                                                     \
-		int active = 1;                                                                    \
-		CUresult r;                                                                        \
-		RS_ENTER(t, sym, (dev));                                                           \
-		ctx = primary(dev);                                                                \
-		r = rs_real.sym(dev);                                                              \
-		if (r == CUDA_SUCCESS &&                                                           \
-		    rs_real.cuDevicePrimaryCtxGetState(dev, &flags, &active) == CUDA_SUCCESS &&    \
-		    !active)                                                                       \
-			forget(t, ctx);                                                            \
-		RS_LEAVE(t, r);                                                                    \
-	}
+static int released(CUdevice dev)
+{
+	unsigned flags;
+	int active = 1;
 
-RELEASE(cuDevicePrimaryCtxRelease)
-RELEASE(cuDevicePrimaryCtxRelease_v2)
+	return rs_real.cuDevicePrimaryCtxGetState(dev, &flags, &active) == CUDA_SUCCESS && !active;
+}
+
+END(cuDevicePrimaryCtxRelease, (CUdevice dev), (dev), primary(dev), released(dev))
+END(cuDevicePrimaryCtxRelease_v2, (CUdevice dev), (dev), primary(dev), released(dev))

@@ -21,7 +21,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs_dev_context *contexts;
-static uint64_t last_ctx;
+static uint64_t last_ctx, leaving_ctx; /* atomic */
 
 void rs_dev_lock(void)
 {
@@ -59,6 +59,16 @@ static int captures(void)
 	return rs_unlikely(__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED));
 }
 
+int rs_dev_leaving(uint64_t ctx)
+{
+	return __atomic_load_n(&leaving_ctx, __ATOMIC_RELAXED) == ctx;
+}
+
+void rs_devops_ctx_leaves(uint64_t ctx)
+{
+	__atomic_store_n(&leaving_ctx, ctx, __ATOMIC_RELAXED);
+}
+
 int rs_dev_enter(struct rs_dev_frame *f, uint64_t ctx)
 {
 	CUcontext now = NULL;
@@ -67,6 +77,9 @@ int rs_dev_enter(struct rs_dev_frame *f, uint64_t ctx)
 	f->pushed = f->relaxed = 0;
 	if (r != CUDA_SUCCESS)
 		return error_of(r);
+	if (rs_unlikely(ctx && rs_dev_leaving(ctx)))
+		return -ENODEV;
+	f->before = now;
 	if (ctx && (uintptr_t)now != ctx) {
 		r = rs_real.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)ctx);
 		if (r != CUDA_SUCCESS)
@@ -82,15 +95,16 @@ int rs_dev_enter(struct rs_dev_frame *f, uint64_t ctx)
 	return 0;
 }
 
+/* The program must find its own context and mode: what fails is tried in another way. */
 int rs_dev_leave(const struct rs_dev_frame *f, CUresult r)
 {
 	CUstreamCaptureMode mode = f->mode;
 	CUcontext popped;
 
-	if (f->relaxed)
+	if (f->relaxed && rs_real.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
 		rs_real.cuThreadExchangeStreamCaptureMode(&mode);
-	if (f->pushed)
-		rs_real.cuCtxPopCurrent_v2(&popped);
+	if (f->pushed && rs_real.cuCtxPopCurrent_v2(&popped) != CUDA_SUCCESS)
+		rs_real.cuCtxSetCurrent(f->before);
 	return error_of(r);
 }
 

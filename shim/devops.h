@@ -53,9 +53,12 @@ void rs_dev_unlock(void);
 
 struct rs_dev_frame {
 	int pushed, relaxed;
+	CUcontext before;
 	CUstreamCaptureMode mode;
 };
 
+/* Is the driver being asked to destroy it? */
+int rs_dev_leaving(uint64_t ctx);
 /* Make ctx current, and the capture mode relaxed where some stream is being captured. */
 int rs_dev_enter(struct rs_dev_frame *f, uint64_t ctx);
 /*

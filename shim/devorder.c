@@ -132,6 +132,8 @@ int rs_dev_event_done(void *opaque, uint64_t event)
 	(void)opaque;
 	if (!ctx)
 		return 1;
+	if (rs_dev_leaving(ctx))
+		return 0;
 	if (e->capture)
 		return -EXDEV;
 	r = rs_dev_enter(&f, ctx);

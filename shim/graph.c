@@ -133,9 +133,28 @@ void rs_graph_updated(struct rs_tls *t, CUgraphExec exec, CUgraph graph)
 	rs_graph_put(g);
 }
 
-void rs_graph_destroyed(CUgraphExec exec)
+struct rs_graph *rs_graph_leaves(CUgraphExec exec)
 {
-	publish(exec, NULL);
+	struct rs_graph *g;
+
+	pthread_mutex_lock(&lock);
+	g = rs_handles_find(&graphs, exec);
+	if (g)
+		g->refs++;
+	pthread_mutex_unlock(&lock);
+	if (g)
+		publish(exec, NULL);
+	return g;
+}
+
+void rs_graph_left(CUgraphExec exec, struct rs_graph *g, CUresult r)
+{
+	if (!g)
+		return;
+	if (r != CUDA_SUCCESS)
+		publish(exec, g);
+	else
+		unref(g);
 }
 
 static struct rs_node *find(const struct rs_nodes *l, CUgraphNode origin)

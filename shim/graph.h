@@ -99,8 +99,9 @@ void rs_graph_put(struct rs_graph *g);
 /* After the driver's success. */
 void rs_graph_instantiated(struct rs_tls *t, CUgraphExec exec, CUgraph graph, uint64_t flags);
 void rs_graph_updated(struct rs_tls *t, CUgraphExec exec, CUgraph graph);
-/* Before the driver destroys it. */
-void rs_graph_destroyed(CUgraphExec exec);
+/* Before the driver destroys it, and after, with what it said: a refused one is known again. */
+struct rs_graph *rs_graph_leaves(CUgraphExec exec);
+void rs_graph_left(CUgraphExec exec, struct rs_graph *g, CUresult r);
 /* Is there an executable graph with memory nodes? */
 int rs_graph_any_memory(void);
 
@@ -121,8 +122,9 @@ void rs_node_clear(struct rs_node *n, enum rs_node_kind kind);
 
 /* The bodies of a conditional node have no getter: what cuGraphAddNode gave out is kept. */
 void rs_graph_conditional(CUgraphNode node, CUgraph owner, const CUgraph *bodies, unsigned n);
-/* Before the graph goes: its conditional nodes, and theirs. */
-void rs_graph_gone(CUgraph graph);
+/* Before the graph goes: its conditional nodes, and theirs; and after, with what the driver said. */
+struct rs_conditional *rs_graph_goes(CUgraph graph);
+void rs_graph_gone(struct rs_conditional *list, CUresult r);
 
 /* --- graph_run.c ------------------------------------------------------------------------------ */
 

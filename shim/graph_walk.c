@@ -139,24 +139,24 @@ static int shape_sort(struct shape *s)
 
 /* --- conditional nodes -------------------------------------------------------------------------- */
 
-struct conditional {
+struct rs_conditional {
 	CUgraphNode node;
 	CUgraph owner;
-	struct conditional *next;
+	struct rs_conditional *next;
 	unsigned n;
 	CUgraph bodies[];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct conditional *conditionals;
+static struct rs_conditional *conditionals;
 
 void rs_graph_conditional(CUgraphNode node, CUgraph owner, const CUgraph *bodies, unsigned n)
 {
-	struct conditional *c = malloc(sizeof(*c) + n * sizeof(c->bodies[0]));
+	struct rs_conditional *c = malloc(sizeof(*c) + n * sizeof(c->bodies[0]));
 
 	if (!c)
 		return;
-	*c = (struct conditional){.node = node, .owner = owner, .n = n};
+	*c = (struct rs_conditional){.node = node, .owner = owner, .n = n};
 	memcpy(c->bodies, bodies, n * sizeof(c->bodies[0]));
 	pthread_mutex_lock(&lock);
 	c->next = conditionals; /* in front of one whose handle is in use again */
@@ -165,9 +165,9 @@ void rs_graph_conditional(CUgraphNode node, CUgraph owner, const CUgraph *bodies
 }
 
 /* Under lock. Out of the list, with those in its bodies, onto *ret. */
-static void take(CUgraph owner, struct conditional **ret)
+static void take(CUgraph owner, struct rs_conditional **ret)
 {
-	struct conditional **at = &conditionals, *c;
+	struct rs_conditional **at = &conditionals, *c;
 
 	while ((c = *at)) {
 		if (c->owner != owner) {
@@ -183,23 +183,37 @@ static void take(CUgraph owner, struct conditional **ret)
 	}
 }
 
-void rs_graph_gone(CUgraph graph)
+struct rs_conditional *rs_graph_goes(CUgraph graph)
 {
-	struct conditional *gone = NULL, *next;
+	struct rs_conditional *list = NULL;
 
 	pthread_mutex_lock(&lock);
-	take(graph, &gone);
+	take(graph, &list);
 	pthread_mutex_unlock(&lock);
-	for (; gone; gone = next) {
-		next = gone->next;
-		free(gone);
+	return list;
+}
+
+void rs_graph_gone(struct rs_conditional *list, CUresult r)
+{
+	struct rs_conditional *c;
+
+	while ((c = list)) {
+		list = c->next;
+		if (r == CUDA_SUCCESS) {
+			free(c);
+			continue;
+		}
+		pthread_mutex_lock(&lock);
+		c->next = conditionals;
+		conditionals = c;
+		pthread_mutex_unlock(&lock);
 	}
 }
 
 /* The n-th body, or NULL. */
 static CUgraph body_of(CUgraphNode node, unsigned n)
 {
-	const struct conditional *c;
+	const struct rs_conditional *c;
 	CUgraph body = NULL;
 
 	pthread_mutex_lock(&lock);

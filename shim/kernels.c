@@ -15,13 +15,13 @@
 #include <stdlib.h>
 
 /* A module, a library, or a library's module in one context (then parent is the library). */
-struct loaded {
+struct rs_loaded {
 	const void *owner, *parent;
 	struct rs_image *image;
 	uint8_t is_library;
 	struct rs_kernel *kernels;
 	struct variables *variables;
-	struct loaded *next, *prev;
+	struct rs_loaded *next, *prev;
 };
 
 /* Its variables in one context: a library has its own in each. */
@@ -30,6 +30,7 @@ struct variables {
 	uint8_t resolved; /* what the image names is looked up */
 	uint8_t unnamed;  /* the driver did not find all of them */
 	struct globals *globals;
+	struct rs_alloc **leaving; /* of each, while the driver is asked to unload */
 	struct variables *next;
 };
 
@@ -42,7 +43,7 @@ struct globals {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs_handles kernels, owners;
-static struct loaded *all, *free_loaded;
+static struct rs_loaded *all, *free_loaded;
 static struct rs_kernel *free_kernels;
 
 const struct rs_kernel *rs_kernels_find(const void *handle)
@@ -51,7 +52,19 @@ const struct rs_kernel *rs_kernels_find(const void *handle)
 }
 
 /* Under lock. */
-static void drop_kernels(struct loaded *l)
+static void take_off(struct rs_loaded *l)
+{
+	rs_handles_set(&owners, l->owner, NULL);
+	if (l->prev)
+		l->prev->next = l->next;
+	else
+		all = l->next;
+	if (l->next)
+		l->next->prev = l->prev;
+}
+
+/* Under lock. What is not found by a handle any more is used again. */
+static void spare(struct rs_loaded *l)
 {
 	struct rs_kernel *k;
 
@@ -62,27 +75,21 @@ static void drop_kernels(struct loaded *l)
 		k->next = free_kernels;
 		free_kernels = k;
 	}
-}
-
-/* Under lock: the owner's entry goes; its variables are the caller's to release. */
-static void drop_loaded(struct loaded *l)
-{
-	drop_kernels(l);
-	rs_handles_set(&owners, l->owner, NULL);
-	if (l->prev)
-		l->prev->next = l->next;
-	else
-		all = l->next;
-	if (l->next)
-		l->next->prev = l->prev;
 	l->next = free_loaded;
 	free_loaded = l;
 }
 
-/* Under lock. A handle that is still there belongs to something that went unseen: it is replaced. */
-static struct loaded *add_loaded(const void *owner)
+/* Under lock: the owner's entry goes; its variables are the caller's to release. */
+static void drop_loaded(struct rs_loaded *l)
 {
-	struct loaded *l = rs_handles_find(&owners, owner);
+	take_off(l);
+	spare(l);
+}
+
+/* Under lock. A handle that is still there belongs to something that went unseen: it is replaced. */
+static struct rs_loaded *add_loaded(const void *owner)
+{
+	struct rs_loaded *l = rs_handles_find(&owners, owner);
 
 	if (l)
 		drop_loaded(l);
@@ -93,7 +100,7 @@ static struct loaded *add_loaded(const void *owner)
 		l = malloc(sizeof(*l));
 	if (!l)
 		return NULL;
-	*l = (struct loaded){.owner = owner, .next = all};
+	*l = (struct rs_loaded){.owner = owner, .next = all};
 	if (all)
 		all->prev = l;
 	all = l;
@@ -107,7 +114,7 @@ static struct loaded *add_loaded(const void *owner)
 void rs_kernels_loaded(const void *owner, int is_library, const void *image, const char *path)
 {
 	struct rs_image *found = image ? rs_image_of_memory(image) : rs_image_of_file(path);
-	struct loaded *l;
+	struct rs_loaded *l;
 
 	pthread_mutex_lock(&lock);
 	l = add_loaded(owner);
@@ -120,7 +127,7 @@ void rs_kernels_loaded(const void *owner, int is_library, const void *image, con
 
 void rs_kernels_module_of(const void *library, const void *module)
 {
-	struct loaded *parent, *l;
+	struct rs_loaded *parent, *l;
 
 	pthread_mutex_lock(&lock);
 	parent = rs_handles_find(&owners, library);
@@ -146,25 +153,10 @@ static void free_variables(struct variables *v)
 	free(v);
 }
 
-static void release_variables(struct rs_tls *t, struct variables *v)
-{
-	struct variables *next;
-
-	for (; v; v = next) {
-		struct rs_queue q = {.ctx = v->ctx, .stream = 0};
-
-		next = v->next;
-		for (unsigned i = 0; v->globals && i < v->globals->n; i++)
-			RS_ENGINE(rs_engine_free(rs_state.engine, t->thread, q,
-						 v->globals->at[i].addr));
-		free_variables(v);
-	}
-}
-
 void rs_kernels_ctx_destroy(uint64_t ctx)
 {
 	struct variables **at, *v;
-	struct loaded *l;
+	struct rs_loaded *l;
 
 	pthread_mutex_lock(&lock);
 	for (l = all; l; l = l->next) {
@@ -178,28 +170,99 @@ void rs_kernels_ctx_destroy(uint64_t ctx)
 	pthread_mutex_unlock(&lock);
 }
 
-void rs_kernels_unload(struct rs_tls *t, const void *owner)
+/* The engine's word for its variables, while the driver unloads them. Without memory for the list they are gone. */
+static void variables_leave(struct rs_tls *t, struct variables *v)
 {
-	struct variables *variables = NULL;
-	struct loaded *l;
+	struct rs_queue q = {.ctx = v->ctx, .stream = 0};
+	unsigned n = v->globals ? v->globals->n : 0;
 
-	for (;;) {
-		pthread_mutex_lock(&lock);
-		for (l = all; l && l->owner != owner && l->parent != owner; l = l->next)
-			;
-		if (l) {
-			variables = l->variables;
-			drop_loaded(l);
+	v->leaving = n ? calloc(n, sizeof(*v->leaving)) : NULL;
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t addr = v->globals->at[i].addr;
+
+		if (v->leaving)
+			v->leaving[i] = rs_engine_free_begin(rs_state.engine, t->thread, q, addr);
+		else
+			rs_engine_free(rs_state.engine, t->thread, q, addr);
+	}
+}
+
+static void variables_left(struct variables *v, int ok)
+{
+	for (unsigned i = 0; v->leaving && i < v->globals->n; i++)
+		rs_engine_free_end(rs_state.engine, v->leaving[i], ok);
+	free(v->leaving);
+	v->leaving = NULL;
+}
+
+/* Under lock: nobody finds it by a handle any more. Its kernels may still be in use by a launch. */
+static void hide(struct rs_loaded *l)
+{
+	for (const struct rs_kernel *k = l->kernels; k; k = k->next)
+		if (rs_handles_find(&kernels, k->handle) == k)
+			rs_handles_set(&kernels, k->handle, NULL);
+	take_off(l);
+}
+
+/* Under lock. */
+static void show_again(struct rs_loaded *l)
+{
+	for (struct rs_kernel *k = l->kernels; k; k = k->next)
+		if (!rs_handles_find(&kernels, k->handle))
+			rs_handles_set(&kernels, k->handle, k);
+	l->prev = NULL;
+	l->next = all;
+	if (all)
+		all->prev = l;
+	all = l;
+	rs_handles_set(&owners, l->owner, l);
+}
+
+struct rs_loaded *rs_kernels_leave(struct rs_tls *t, const void *owner)
+{
+	struct rs_loaded *l, *next, *list = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (l = all; l; l = next) {
+		next = l->next;
+		if (l->owner != owner && l->parent != owner)
+			continue;
+		hide(l);
+		l->next = list;
+		list = l;
+	}
+	pthread_mutex_unlock(&lock);
+	for (l = list; l; l = l->next)
+		for (struct variables *v = l->variables; v; v = v->next)
+			variables_leave(t, v);
+	return list;
+}
+
+void rs_kernels_left(struct rs_loaded *list, CUresult r)
+{
+	int ok = r == CUDA_SUCCESS;
+	struct rs_loaded *l, *next;
+	struct variables *v;
+
+	for (l = list; l; l = next) {
+		next = l->next;
+		for (v = l->variables; v; v = v->next)
+			variables_left(v, ok);
+		while (ok && (v = l->variables)) {
+			l->variables = v->next;
+			free_variables(v);
 		}
+		pthread_mutex_lock(&lock);
+		if (ok)
+			spare(l);
+		else
+			show_again(l);
 		pthread_mutex_unlock(&lock);
-		if (!l)
-			return;
-		release_variables(t, variables);
 	}
 }
 
 /* Under lock. */
-static void add_kernel(const void *handle, const void *owner, struct loaded *l,
+static void add_kernel(const void *handle, const void *owner, struct rs_loaded *l,
 		       struct rs_code *code, int is_kernel)
 {
 	struct rs_kernel *k = rs_handles_find(&kernels, handle);
@@ -230,7 +293,7 @@ static void add_kernel(const void *handle, const void *owner, struct loaded *l,
 void rs_kernels_function(const void *owner, const void *handle, const char *name, int is_kernel)
 {
 	struct rs_code *code;
-	struct loaded *l;
+	struct rs_loaded *l;
 
 	if (!handle || !name)
 		return;
@@ -258,7 +321,7 @@ void rs_kernels_function_of(const void *kernel, const void *function)
 /* --- global variables --------------------------------------------------------------------------- */
 
 /* Under lock. NULL without memory. */
-static struct variables *variables_in(struct loaded *l, uint64_t ctx)
+static struct variables *variables_in(struct rs_loaded *l, uint64_t ctx)
 {
 	struct variables *v;
 
@@ -305,7 +368,7 @@ void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint6
 	struct rs_queue q = {.ctx = rs_ctx_current(t), .stream = 0};
 	struct variables *v = NULL;
 	uint64_t base, known;
-	struct loaded *l;
+	struct rs_loaded *l;
 	int fresh = 0;
 
 	if (!addr || !bytes)
@@ -324,7 +387,7 @@ void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint6
 		rs_memo_void();
 }
 
-static CUresult ask(const struct loaded *l, const char *name, CUdeviceptr *addr, size_t *bytes)
+static CUresult ask(const struct rs_loaded *l, const char *name, CUdeviceptr *addr, size_t *bytes)
 {
 	CUlibrary library = (CUlibrary)(uintptr_t)l->owner;
 	CUresult r;
@@ -337,7 +400,7 @@ static CUresult ask(const struct loaded *l, const char *name, CUdeviceptr *addr,
 }
 
 /* Non-zero if a variable cannot be had. */
-static int resolve(struct rs_tls *t, const struct loaded *l)
+static int resolve(struct rs_tls *t, const struct rs_loaded *l)
 {
 	int unnamed = 0;
 
@@ -362,7 +425,7 @@ int rs_kernels_globals(struct rs_tls *t, const struct rs_kernel *k, const struct
 {
 	uint64_t ctx = rs_ctx_current(t);
 	struct variables *v = NULL;
-	struct loaded *l, copy = {0};
+	struct rs_loaded *l, copy = {0};
 	int unnamed = 0, resolved;
 
 	pthread_mutex_lock(&lock);

@@ -29,8 +29,9 @@ const struct rs_kernel *rs_kernels_find(const void *handle);
 
 /* After the driver's success. From memory, else from a file. */
 void rs_kernels_loaded(const void *owner, int is_library, const void *image, const char *path);
-/* Before the driver unloads. */
-void rs_kernels_unload(struct rs_tls *t, const void *owner);
+/* Before the driver unloads, and after, with what it said: what it refused is known again. */
+struct rs_loaded *rs_kernels_leave(struct rs_tls *t, const void *owner);
+void rs_kernels_left(struct rs_loaded *list, CUresult r);
 /* A context goes; a new one may get its handle. The engine has dropped its memory. */
 void rs_kernels_ctx_destroy(uint64_t ctx);
 /* A library's code as a module of one context. */
@@ -53,5 +54,7 @@ int rs_kernels_globals(struct rs_tls *t, const struct rs_kernel *k, const struct
 extern const struct rs_devops rs_devops_ops;
 /* Our module in that context goes with it. */
 void rs_devops_ctx_destroy(uint64_t ctx);
+/* From here on, until it is told of another one (0: none), nothing is done in that context. */
+void rs_devops_ctx_leaves(uint64_t ctx);
 
 #endif

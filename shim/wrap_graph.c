@@ -56,22 +56,27 @@ UPDATE(cuGraphExecUpdate_v2,
 
 RS_HOOK(cuGraphExecDestroy, (CUgraphExec exec))
 {
+	struct rs_graph *g;
 	CUresult r;
 
 	RS_ENTER(t, cuGraphExecDestroy, (exec));
-	RS_ENGINE(rs_graph_destroyed(exec));
-	RS_ENGINE(rs_engine_event_destroy(rs_state.engine, (uintptr_t)exec));
+	RS_ENGINE(g = rs_graph_leaves(exec));
 	r = rs_real.cuGraphExecDestroy(exec);
+	RS_ENGINE(rs_graph_left(exec, g, r));
+	if (r == CUDA_SUCCESS)
+		RS_ENGINE(rs_engine_event_destroy(rs_state.engine, (uintptr_t)exec));
 	RS_LEAVE(t, r);
 }
 
 RS_HOOK(cuGraphDestroy, (CUgraph graph))
 {
+	struct rs_conditional *c;
 	CUresult r;
 
 	RS_ENTER(t, cuGraphDestroy, (graph));
-	RS_ENGINE(rs_graph_gone(graph));
+	RS_ENGINE(c = rs_graph_goes(graph));
 	r = rs_real.cuGraphDestroy(graph);
+	RS_ENGINE(rs_graph_gone(c, r));
 	RS_LEAVE(t, r);
 }
 

@@ -46,10 +46,12 @@ LOAD(cuLibraryLoadFromFile,
 #define UNLOAD(sym, type)                                                                          \
 	RS_HOOK(sym, (type owner))                                                                 \
 	{                                                                                          \
+		struct rs_loaded *l;                                                               \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, (owner));                                                         \
-		RS_ENGINE(rs_kernels_unload(t, owner));                                            \
+		RS_ENGINE(l = rs_kernels_leave(t, owner));                                         \
 		r = rs_real.sym(owner);                                                            \
+		RS_ENGINE(rs_kernels_left(l, r));                                                  \
 		RS_LEAVE(t, r);                                                                    \
 	}
 UNLOAD(cuModuleUnload, CUmodule)

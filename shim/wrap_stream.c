@@ -11,12 +11,15 @@
 #define DESTROY(sym)                                                                               \
 	RS_HOOK(sym, (CUstream hStream))                                                           \
 	{                                                                                          \
+		struct rs_queue q;                                                                 \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, (hStream));                                                       \
+		q = rs_queue_of(t, hStream, RS_PLAIN);                                             \
 		if ((uintptr_t)hStream > 2)                                                        \
-			RS_ENGINE(rs_engine_queue_destroy(rs_state.engine,                         \
-							  rs_queue_of(t, hStream, RS_PLAIN)));     \
+			RS_ENGINE(rs_engine_queue_destroy(rs_state.engine, q));                    \
 		r = rs_real.sym(hStream);                                                          \
+		if (r != CUDA_SUCCESS)                                                             \
+			RS_ENGINE(rs_engine_queue_stays(rs_state.engine, q));                      \
 		RS_LEAVE(t, r);                                                                    \
 	}
 DESTROY(cuStreamDestroy)
@@ -102,19 +105,19 @@ BEGIN(cuStreamBeginCapture_v2_ptsz, (CUstream hStream, CUstreamCaptureMode mode)
 BEGIN(cuStreamBeginCaptureToGraph, P_T, A_T)
 BEGIN(cuStreamBeginCaptureToGraph_ptsz, P_T, A_T)
 
-/* An invalidated capture ends with an error, but it ends. */
-#define END(sym)                                                                                   \
+/* An invalidated capture ends with an error, but it ends; another error may leave it as it is. */
+#define END(sym, flavour)                                                                          \
 	RS_HOOK(sym, (CUstream hStream, CUgraph * phGraph))                                        \
 	{                                                                                          \
+		int was;                                                                           \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, (hStream, phGraph));                                              \
+		was = rs_queue_capturing(hStream, flavour);                                        \
 		r = rs_real.sym(hStream, phGraph);                                                 \
-		if (r != CUDA_ERROR_ILLEGAL_STATE && r != CUDA_ERROR_INVALID_VALUE &&              \
-		    r != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&                                 \
-		    r != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&                                    \
+		if ((r == CUDA_SUCCESS || (was && !rs_queue_capturing(hStream, flavour))) &&       \
 		    __atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))                         \
 			__atomic_fetch_sub(&rs_state.captures, 1, __ATOMIC_RELAXED);               \
 		RS_LEAVE(t, r);                                                                    \
 	}
-END(cuStreamEndCapture)
-END(cuStreamEndCapture_ptsz)
+END(cuStreamEndCapture, RS_PLAIN)
+END(cuStreamEndCapture_ptsz, RS_PTSZ)

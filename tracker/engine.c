@@ -160,6 +160,36 @@ void rs_alloc_drop(struct rs_engine *e, struct rs_alloc *a)
 	rs_alloc_unref(e, a);
 }
 
+static void remove_alloc(struct rs_engine *e, struct rs_alloc *a)
+{
+	rs_addrmap_remove(e->map, a->base);
+	__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+	rs_alloc_drop(e, a);
+}
+
+/*
+ * New memory cannot overlap live memory: what is still known there was given back unseen, or is about to be forgotten.
+ * Views of memory that is there already may.
+ */
+static int enter_range(struct rs_engine *e, struct rs_alloc *a)
+{
+	int fresh = a->kind == RS_ALLOC_DEVICE || a->kind == RS_ALLOC_MANAGED;
+	int err = rs_addrmap_insert(e->map, a->base, a->size, a);
+	uint64_t base, bytes;
+	void *v;
+
+	while (err == -EEXIST && fresh) {
+		v = rs_addrmap_find(e->map, a->base, &base, &bytes);
+		if (!v)
+			v = rs_addrmap_next(e->map, a->base, &base, &bytes);
+		if (!v || rs_mapping_of(v) || base >= a->base + a->size)
+			return err;
+		remove_alloc(e, v);
+		err = rs_addrmap_insert(e->map, a->base, a->size, a);
+	}
+	return err;
+}
+
 void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q, uint64_t addr,
 		     uint64_t bytes, enum rs_alloc_kind kind)
 {
@@ -173,20 +203,13 @@ void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 	if (a) {
 		a->base = addr;
 		a->ctx = q.ctx;
-		if (rs_addrmap_insert(e->map, addr, bytes, a)) {
+		if (enter_range(e, a)) {
 			e->stats.internal_errors++;
 			rs_alloc_drop(e, a);
 		}
 		__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&e->lock);
-}
-
-static void remove_alloc(struct rs_engine *e, struct rs_alloc *a)
-{
-	rs_addrmap_remove(e->map, a->base);
-	__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
-	rs_alloc_drop(e, a);
 }
 
 struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
@@ -321,6 +344,28 @@ void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q)
 			event = 0;
 			__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
 		}
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (event)
+		e->ops->event_free(e->ops->opaque, event);
+}
+
+/* It is the one that it was, unless it has been met as a new one since. */
+void rs_engine_queue_stays(struct rs_engine *e, struct rs_queue q)
+{
+	struct rs_qstate *s = NULL;
+	uint64_t event = 0;
+	uint32_t i;
+
+	pthread_mutex_lock(&e->lock);
+	for (i = e->queues.n; i > 0 && !s; i--)
+		if (e->queues.v[i - 1].q.ctx == q.ctx && e->queues.v[i - 1].q.stream == q.stream)
+			s = &e->queues.v[i - 1];
+	if (s && s->dead) {
+		event = s->final_event;
+		s->final_event = 0;
+		s->dead = s->idle = 0;
+		__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (event)

@@ -84,8 +84,9 @@ struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, 
 void rs_engine_free_end(struct rs_engine *e, struct rs_alloc *a, int ok);
 /* Before a context goes: everything in it is dropped. */
 void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx);
-/* Before a stream goes. */
+/* Before a stream goes; the driver has refused to destroy it. */
 void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q);
+void rs_engine_queue_stays(struct rs_engine *e, struct rs_queue q);
 /*
  * The program's allocation failed for lack of memory: give cached snapshot memory back to the
  * driver. Returns the bytes released; 0: trying again is pointless.
