@@ -166,6 +166,18 @@ static void order_batch(struct rs_tls *t, const struct rs_call *call, CUresult r
 		}
 }
 
+/* Before the call: does it wait for a value? */
+static void stall_batch(struct rs_tls *t, const struct rs_call *call, unsigned count,
+			const CUstreamBatchMemOpParams *op)
+{
+	for (unsigned i = 0; !call->capturing && op && i < count; i++)
+		if (op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+		    op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64) {
+			RS_ENGINE(rs_engine_queue_stalls(rs_state.engine, t->thread, call->q));
+			return;
+		}
+}
+
 #define BATCH(sym, flavour)                                                                        \
 	RS_HOOK(sym, (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,   \
 		      unsigned int flags))                                                         \
@@ -175,6 +187,7 @@ static void order_batch(struct rs_tls *t, const struct rs_call *call, CUresult r
 		RS_ENTER(t, sym, (stream, count, paramArray, flags));                              \
 		begin(&f, t, RS_EP_##sym, stream, flavour);                                        \
 		rs_memops_describe(&f.call, t, count, paramArray);                                 \
+		stall_batch(t, &f.call, count, paramArray);                                        \
 		RS_CALL(t, &f.call, r, sym, (stream, count, paramArray, flags));                   \
 		order_batch(t, &f.call, r, count, paramArray);                                     \
 		RS_LEAVE(t, r);                                                                    \

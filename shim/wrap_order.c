@@ -9,11 +9,13 @@
  */
 #include "shim/call.h"
 
-#define AFTER(sym, params, args, told)                                                             \
+#define AFTER(sym, params, args, told) AROUND(sym, params, args, , told)
+#define AROUND(sym, params, args, before, told)                                                    \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, args);                                                            \
+		before;                                                                            \
 		r = rs_real.sym args;                                                              \
 		if (r == CUDA_SUCCESS)                                                             \
 			told;                                                                      \
@@ -85,8 +87,10 @@ AFTER(cuEventSynchronize, (CUevent hEvent), (hEvent), passed_waiting(hEvent))
 
 static void synced(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
 {
-	RS_ENGINE(rs_engine_synced_queue(rs_state.engine, t->thread,
-					 rs_queue_of(t, stream, flavour)));
+	struct rs_queue q = rs_queue_of(t, stream, flavour);
+
+	RS_ENGINE(rs_engine_synced_queue(rs_state.engine, t->thread, q));
+	RS_ENGINE(rs_engine_queues_go_on(rs_state.engine, q.ctx, &q));
 	rs_guard_poll();
 }
 
@@ -99,12 +103,21 @@ SYNC(cuStreamQuery_ptsz, RS_PTSZ)
 static void synced_ctx(uint64_t ctx)
 {
 	RS_ENGINE(rs_engine_synced_ctx(rs_state.engine, ctx));
+	RS_ENGINE(rs_engine_queues_go_on(rs_state.engine, ctx, NULL));
 	rs_guard_poll();
 }
 
 AFTER(cuCtxSynchronize, (void), (), synced_ctx(rs_ctx_current(t)))
 AFTER(cuCtxSynchronize_v2, (CUcontext ctx), (ctx),
       synced_ctx(ctx ? (uintptr_t)ctx : rs_ctx_current(t)))
+
+/* What comes after this on the stream waits for something that no event tells. */
+static void stalls(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
+{
+	if (!rs_queue_capturing(stream, flavour))
+		RS_ENGINE(rs_engine_queue_stalls(rs_state.engine, t->thread,
+						 rs_queue_of(t, stream, flavour)));
+}
 
 /* --- semaphores --------------------------------------------------------------------------------- */
 
@@ -117,18 +130,20 @@ static void semaphore_waits(struct rs_tls *t, CUstream stream, enum rs_flavour f
 }
 
 #define WAIT_EXTERNAL(sym, flavour)                                                                \
-	AFTER(sym,                                                                                 \
-	      (const CUexternalSemaphore *extSemArray,                                             \
-	       const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,    \
-	       CUstream stream),                                                                   \
-	      (extSemArray, paramsArray, numExtSems, stream), semaphore_waits(t, stream, flavour))
+	AROUND(sym,                                                                                \
+	       (const CUexternalSemaphore *extSemArray,                                            \
+		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,   \
+		CUstream stream),                                                                  \
+	       (extSemArray, paramsArray, numExtSems, stream), stalls(t, stream, flavour),         \
+	       semaphore_waits(t, stream, flavour))
 WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync, RS_PLAIN)
 WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync_ptsz, RS_PTSZ)
 
 /* A value in memory is waited for like an event of that address (wrap_fill.c records it). */
 #define WAIT_VALUE(sym, flavour, type)                                                             \
-	AFTER(sym, (CUstream stream, CUdeviceptr addr, type value, unsigned int flags),            \
-	      (stream, addr, value, flags), waits(t, addr, stream, flavour))
+	AROUND(sym, (CUstream stream, CUdeviceptr addr, type value, unsigned int flags),           \
+	       (stream, addr, value, flags), stalls(t, stream, flavour),                           \
+	       waits(t, addr, stream, flavour))
 WAIT_VALUE(cuStreamWaitValue32, RS_PLAIN, cuuint32_t)
 WAIT_VALUE(cuStreamWaitValue32_ptsz, RS_PTSZ, cuuint32_t)
 WAIT_VALUE(cuStreamWaitValue32_v2, RS_PLAIN, cuuint32_t)

@@ -426,6 +426,13 @@ static void respect_fence(struct rs_callstate *c, struct rs_alloc *a)
 	__atomic_fetch_or(&a->touched, RS_QBIT(c->q), __ATOMIC_RELAXED);
 }
 
+/* A queue that may be waiting for memory has calls behind that wait from now on. */
+static void note_use(struct rs_engine *e, uint32_t q)
+{
+	if (__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) & RS_QBIT(q))
+		__atomic_fetch_or(&e->used_since, RS_QBIT(q), __ATOMIC_RELAXED);
+}
+
 static void everything_of(struct rs_callstate *c, struct rs_alloc *a)
 {
 	if (a->dead || a->met == c->number || (a->ctx && a->ctx != c->call->q.ctx && !c->e->peers))
@@ -569,6 +576,7 @@ static int follow_loosely(struct rs_engine *e, struct rs_thread *t, const struct
 			return 0;
 		unmarked |= __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != loose;
 	}
+	note_use(e, q);
 	if (unmarked)
 		leave_marks(e, call, q, loose, looked_up);
 	if (e->config.order && !call->q.stream &&
@@ -608,8 +616,10 @@ __attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thre
 	e->stats.calls++;
 	e->stats.untracked += call->untracked;
 	begin(&c, t);
-	if (!call->capturing)
+	if (!call->capturing) {
+		note_use(e, c.q);
 		c.who.tick = rs_order_tick(e, c.q);
+	}
 	for (i = 0; !call->capturing && i < c.nranges; i++)
 		respect_fence(&c, c.range[i].a);
 	in_windows(&c, next_window(t->top));

@@ -332,6 +332,7 @@ void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q)
 	uint32_t i;
 
 	reclaim_queues(e);
+	rs_engine_queues_go_on(e, q.ctx, &q); /* its last event stands for it */
 	if (e->ops->event_record(e->ops->opaque, q, &event))
 		event = 0;
 	pthread_mutex_lock(&e->lock);
@@ -348,6 +349,57 @@ void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q)
 	pthread_mutex_unlock(&e->lock);
 	if (event)
 		e->ops->event_free(e->ops->opaque, event);
+}
+
+void rs_engine_queue_stalls(struct rs_engine *e, struct rs_thread *t, struct rs_queue q)
+{
+	uint64_t event = 0;
+	uint32_t id;
+	int known;
+
+	pthread_mutex_lock(&e->lock);
+	id = rs_queue_id(e, t, q);
+	known = !!(e->stalling & RS_QBIT(id));
+	pthread_mutex_unlock(&e->lock);
+	if (known)
+		return;
+	if (e->ops->event_record(e->ops->opaque, q, &event))
+		event = 0;
+	pthread_mutex_lock(&e->lock);
+	__atomic_fetch_and(&e->used_since, ~RS_QBIT(id), __ATOMIC_RELAXED);
+	__atomic_fetch_or(&e->stalling, RS_QBIT(id), __ATOMIC_RELAXED);
+	if (!e->queues.v[id].safe_event) {
+		e->queues.v[id].safe_event = event;
+		event = 0;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (event)
+		e->ops->event_free(e->ops->opaque, event);
+}
+
+void rs_engine_queues_go_on(struct rs_engine *e, uint64_t ctx, const struct rs_queue *q)
+{
+	uint64_t event;
+	uint32_t i;
+
+	for (i = 0; __atomic_load_n(&e->stalling, __ATOMIC_RELAXED); i++) {
+		event = 0;
+		pthread_mutex_lock(&e->lock);
+		if (i >= e->queues.n) {
+			pthread_mutex_unlock(&e->lock);
+			return;
+		}
+		if (e->stalling & RS_QBIT(i) && e->queues.v[i].q.ctx == ctx &&
+		    (!q || e->queues.v[i].q.stream == q->stream)) {
+			event = e->queues.v[i].safe_event;
+			e->queues.v[i].safe_event = 0;
+			if (i < 63) /* more than one queue may have the last bit */
+				__atomic_fetch_and(&e->stalling, ~RS_QBIT(i), __ATOMIC_RELAXED);
+		}
+		pthread_mutex_unlock(&e->lock);
+		if (event)
+			e->ops->event_free(e->ops->opaque, event);
+	}
 }
 
 /* It is the one that it was, unless it has been met as a new one since. */
@@ -377,7 +429,7 @@ static struct rs_qstate *new_queue(struct rs_engine *e)
 	uint32_t i;
 
 	for (i = 0; i < e->queues.n; i++)
-		if (e->queues.v[i].idle) {
+		if (e->queues.v[i].idle && !e->queues.v[i].safe_event) {
 			rs_order_reuse(e, i);
 			memset(&e->queues.v[i], 0, sizeof(e->queues.v[i]));
 			return &e->queues.v[i];
@@ -575,6 +627,9 @@ void rs_engine_destroy(struct rs_engine *e)
 	rs_memory_fini(e);
 	for (i = 0; i < e->queues.n; i++) {
 		event = e->queues.v[i].final_event;
+		if (event)
+			e->ops->event_free(e->ops->opaque, event);
+		event = e->queues.v[i].safe_event;
 		if (event)
 			e->ops->event_free(e->ops->opaque, event);
 	}

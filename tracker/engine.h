@@ -159,6 +159,14 @@ void rs_engine_event_record(struct rs_engine *e, struct rs_thread *t, struct rs_
 void rs_engine_event_wait(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 			  uint64_t event);
 void rs_engine_event_destroy(struct rs_engine *e, uint64_t event);
+/*
+ * What is enqueued on q from now on waits for something that no event tells: a value in memory, another process.
+ * Told before the real call. The engine never lets another queue wait for what comes after it, because that may be
+ * what ends the waiting: replays that would need it are rejected, until the host has waited for the queue.
+ */
+void rs_engine_queue_stalls(struct rs_engine *e, struct rs_thread *t, struct rs_queue q);
+/* The host has waited for all queues of a context, or (not NULL) for one of them. */
+void rs_engine_queues_go_on(struct rs_engine *e, uint64_t ctx, const struct rs_queue *q);
 /* The host has seen the end of the queue's work; of what the event marks; of all the context's work. */
 void rs_engine_synced_queue(struct rs_engine *e, struct rs_thread *t, struct rs_queue q);
 void rs_engine_synced_event(struct rs_engine *e, uint64_t event);

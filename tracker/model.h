@@ -85,6 +85,7 @@ struct rs_qstate {
 	uint8_t idle;	      /* dead, and all its work has ended: the id may be given out again */
 	uint8_t free_running; /* created as not ordered with the legacy stream */
 	struct rs_clock *clock;
+	uint64_t safe_event; /* stalling: after what was enqueued before the stall */
 };
 #define RS_QBIT(id) (1ull << ((id) < 63 ? (id) : 63))
 
@@ -417,15 +418,17 @@ struct rs_op {
 	struct rs_keep *keep;  /* KEEP: to take; RESTORE: source */
 	struct rs_keep *guard; /* RESTORE: must be READY first (it holds what is overwritten) */
 	uint64_t off, len;
-	struct rs_words *words;	  /* DIGEST, or KEEP's digest */
-	struct rs_window *window; /* to flag on failure */
-	struct rs_thin *thin;	  /* DIFF */
-	uint8_t back;		  /* SWAP: P2 returns; without a device that swaps, it is copied */
+	struct rs_words *words; /* DIGEST, or KEEP's digest */
+	struct rs_replay *rec;	/* to flag on failure */
+	struct rs_thin *thin;	/* DIFF */
+	uint8_t unordered;	/* an earlier order of the list failed */
+	uint8_t back; /* SWAP, RESTORE: P2 returns; without a device that swaps, it is copied */
 };
 struct rs_oplist {
 	struct rs_op *v;
 	uint32_t n, cap;
-	uint8_t overflow; /* an operation was lost for lack of memory */
+	uint8_t overflow;  /* an operation was lost for lack of memory */
+	uint8_t unordered; /* an order could not be made: nothing may be shown to a replay */
 	struct rs_op fixed[24];
 };
 
@@ -446,10 +449,12 @@ struct rs_engine {
 	struct rs_window *process; /* start/end windows */
 	uint64_t generation;	   /* queues destroyed so far: cached ids of older ones are void */
 	uint64_t fence_queues;	   /* queues that hold a fence of some allocation */
-	uint64_t touched_all;	   /* queues whose calls may have touched anything */
-	uint64_t loose_all;	   /* the last write that may have gone anywhere; a version */
-	uint64_t interested;	   /* atomic: pending segments and process-wide windows */
-	uint32_t claim_epoch;	   /* atomic, odd: changes when no segment is pending any more */
+	uint64_t stalling; /* atomic: queues that may wait for memory, see rs_engine_queue_stalls */
+	uint64_t used_since;  /* atomic: of those, the ones with calls after the stall */
+	uint64_t touched_all; /* queues whose calls may have touched anything */
+	uint64_t loose_all;   /* the last write that may have gone anywhere; a version */
+	uint64_t interested;  /* atomic: pending segments and process-wide windows */
+	uint32_t claim_epoch; /* atomic, odd: changes when no segment is pending any more */
 	uint64_t idle_unknown_writers; /* atomic; the rest of them is in stats */
 	uint64_t digest_queues;	       /* queues with digests that no record has waited for yet */
 	struct rs_window *replays;     /* open ones, of all threads */

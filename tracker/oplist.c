@@ -19,6 +19,7 @@ void rs_oplist_init(struct rs_oplist *l)
 	l->n = 0;
 	l->cap = sizeof(l->fixed) / sizeof(l->fixed[0]);
 	l->overflow = 0;
+	l->unordered = 0;
 }
 
 /* NULL when there is no memory: the caller marks what it wanted as lost. */
@@ -79,6 +80,11 @@ static int order_one(struct rs_engine *e, uint32_t from, struct rs_queue to)
 	pthread_mutex_lock(&e->lock);
 	state = e->queues.v[from];
 	pthread_mutex_unlock(&e->lock);
+	if (__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) & RS_QBIT(from) && !state.dead) {
+		if (__atomic_load_n(&e->used_since, __ATOMIC_RELAXED) & RS_QBIT(from))
+			return -EDEADLK;
+		return state.safe_event ? ops->event_wait(ops->opaque, to, state.safe_event) : -EIO;
+	}
 	if (state.dead)
 		return state.final_event ? ops->event_wait(ops->opaque, to, state.final_event) : 0;
 	err = ops->event_record(ops->opaque, state.q, &event);
@@ -202,6 +208,7 @@ static int run_one(struct rs_engine *e, struct rs_op *op)
 static void settle(struct rs_engine *e, struct rs_op *op)
 {
 	struct rs_alloc *a = op->alloc;
+	uint32_t i;
 
 	if (op->failed && op->words)
 		op->words->failed = 1;
@@ -212,8 +219,8 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 	if (op->failed && op->kind == RS_OP_MOVE)
 		op->guard->replaced = 0;
 	if (op->failed && (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP)) {
-		if (op->window && op->window->rec)
-			op->window->rec->flags |= RS_F_LOST;
+		if (op->rec)
+			op->rec->flags |= RS_F_LOST;
 		if (!a->dead)
 			rs_extmap_set(&a->ext, op->off, op->len, rs_version_next(e), 0);
 	} else if (!op->failed && (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP)) {
@@ -230,8 +237,11 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 		e->stats.digest_bytes += op->len;
 		e->digest_queues |= RS_QBIT(op->to);
 	}
-	if (op->failed && op->kind == RS_OP_ORDER)
-		e->stats.internal_errors++;
+	if (op->unordered)
+		op->rec->flags |= RS_F_LOST;
+	for (i = 0; op->unordered && op->kind == RS_OP_ORDER && i < op->rec->checks.n; i++)
+		if (op->rec->checks.v[i].b)
+			op->rec->checks.v[i].b->failed = 1;
 	if (op->keep)
 		op->keep->pins--;
 	if (op->guard)
@@ -247,8 +257,19 @@ void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)
 {
 	uint32_t i;
 
-	for (i = 0; i < l->n; i++)
-		l->v[i].failed = run_one(e, &l->v[i]) != 0;
+	for (i = 0; i < l->n; i++) {
+		struct rs_op *op = &l->v[i];
+
+		/* what is put back must come back; its record knows that it came in no order */
+		if (l->unordered && !op->back &&
+		    (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP))
+			op->failed = 1;
+		else
+			op->failed = run_one(e, op) != 0;
+		l->unordered |= op->failed && op->kind == RS_OP_ORDER;
+		if (l->unordered && op->rec)
+			op->unordered = 1;
+	}
 	if (l->n) {
 		pthread_mutex_lock(&e->lock);
 		for (i = 0; i < l->n; i++)

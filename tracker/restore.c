@@ -181,7 +181,7 @@ static struct rs_op *plan_swap(struct rs_engine *e, struct rs_oplist *l, uint32_
 	rs_op_bind(op, a, k->off, k->len);
 	op->keep = k;
 	k->pins++;
-	op->window = w;
+	op->rec = w->rec;
 	return op;
 }
 
@@ -279,6 +279,11 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	struct rs_op *op;
 	struct rs_keep *p2;
 
+	/* others would have to wait for this queue's later work */
+	if (__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) & RS_QBIT(q)) {
+		w->rec->flags |= RS_F_LOST;
+		return;
+	}
 	if (can_swap(e, w->seg, a, k, off, len) && show_by_swap(e, l, q, w, a, k))
 		return;
 	rs_oplist_order(l, touched(e, a), q);
@@ -298,7 +303,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	k->pins++;
 	op->guard = p2;
 	p2->pins++;
-	op->window = w;
+	op->rec = w->rec;
 	rs_fence(e, a, q);
 	if (off == k->off && len == k->len)
 		check_shown(l, q, w, a, k, k->digest);
@@ -464,9 +469,10 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 		return;
 	}
 	rs_op_bind(op, a, h->off, h->len);
+	op->back = 1;
 	op->keep = k;
 	k->pins++;
-	op->window = w;
+	op->rec = w->rec;
 	if (place(e, a, h->off, h->len, k->ver))
 		w->rec->flags |= RS_F_INTERNAL;
 	rs_fence(e, a, q);

@@ -372,10 +372,14 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 	if (w->unresolved)
 		bind_replay(e, w, NULL);
 	rs_window_release(e, l, w);
-	if (w->last_q)
+	if (w->last_q) {
+		uint32_t n = l->n;
+
 		rs_oplist_order(l, e->digest_queues | w->queues, q);
-	if (w->last_q)
+		if (l->n > n)
+			l->v[n].rec = r; /* without it nobody knows when the digests are there */
 		e->digest_queues = RS_QBIT(q);
+	}
 	r->end_ns = rs_now_ns();
 	if (w->seg) {
 		if (w->log_at < w->seg->log.n)

@@ -509,6 +509,30 @@ static void faults(void)
 	}
 }
 
+/* P2 does not come back: whatever else is right, that is no match. */
+static void failed_put_back(void)
+{
+	uint32_t *c, *va, *vb, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	c = words(1), va = words(1), vb = words(1), y = words(1);
+	*va = 1, *vb = 2;
+	STEP(1);
+	KERNEL(set_to, W_(c, 1), R_(va, 1));
+	PUSH("forward:layer");
+	KERNEL(times10, W_(y, 1), R_(c, 1));
+	POP();
+	KERNEL(set_to, W_(c, 1), R_(vb, 1));
+	PUSH("replay:layer");
+	KERNEL(times10, W_(y, 1), R_(c, 1));
+	fake.fail_copy = 2; /* the first one keeps what was shown */
+	POP();
+	is_u64(*c, 1, "P2 did not come back");
+	is_u64(count(rig_read("records.jsonl"), "match"), 0, "P2 does not come back: no match");
+	ok(count(rig_read("records.jsonl"), "RS018"), "and the record says so");
+	rig_stop();
+}
+
 /* P2 cannot be held: then P0 is not put over it, and the program goes on as without the tool. */
 static void no_room_for_p2(void)
 {
@@ -714,6 +738,7 @@ int main(void)
 	aborted();
 	faults();
 	no_room_for_p2();
+	failed_put_back();
 	unverified();
 	destroyed_stream();
 	streams_come_and_go();
