@@ -230,7 +230,9 @@ static json_t *unite(const json_t *a, const json_t *b)
 
 static void add(json_t *to, const json_t *from, const char *key)
 {
-	json_object_set_new(to, key, json_integer(num(to, key) + num(from, key)));
+	uint64_t sum = (uint64_t)num(to, key) + (uint64_t)num(from, key);
+
+	json_object_set_new(to, key, json_integer(sum < INT64_MAX ? (json_int_t)sum : INT64_MAX));
 }
 
 static void most(json_t *to, const json_t *from, const char *key)
@@ -299,7 +301,8 @@ static json_t *new_segment(const json_t *line, const struct rs_run *run,
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		copy(s, line, kept[i]);
 	json_object_set_new(s, "complete",
-			    json_boolean(!json_is_true(json_object_get(line, "cut"))));
+			    json_boolean(!json_is_true(json_object_get(line, "cut")) &&
+					 json_array_size(json_object_get(line, "calls"))));
 	json_object_set_new(s, "state", json_object());
 	json_object_set_new(s, "aliases", json_array());
 	json_object_set_new(s, "generators",
@@ -429,7 +432,7 @@ static json_t *sorted_values(json_t *object)
  * The rule for the option, from what was seen: not replayable -> retain; not known to be -> undo; nothing is
  * overwritten -> free; writes come to less than a quarter of the state -> regions; else undo.
  */
-static const char *option(const json_t *segment, json_int_t state, json_int_t written, int writes)
+static const char *option(const json_t *segment, uint64_t state, uint64_t written, int writes)
 {
 	int verdict = verdict_of(segment);
 
@@ -445,7 +448,7 @@ static const char *option(const json_t *segment, json_int_t state, json_int_t wr
 static void settle(json_t *segment)
 {
 	json_t *list = sorted_values(json_object_get(segment, "state")), *s, *w;
-	json_int_t state = 0, written = 0;
+	uint64_t state = 0, written = 0;
 	int writes = 0;
 	size_t i, k;
 
@@ -457,8 +460,8 @@ static void settle(json_t *segment)
 			json_integer_value(json_array_get(w, 1));
 		json_object_set_new(s, "density",
 				    json_real((double)bytes / (double)num(s, "bytes")));
-		state += num(s, "bytes");
-		written += bytes;
+		state += (uint64_t)num(s, "bytes");
+		written += (uint64_t)bytes;
 		writes |= num(s, "overwrites") > 0;
 	}
 	json_object_set_new(segment, "state", list);

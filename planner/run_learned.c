@@ -66,6 +66,13 @@ static const char *bad_state(const json_t *o)
 
 	if (bad || (!region && (bad = bad_counts(o, spot))))
 		return bad;
+	/* as wide as the engine's own */
+	for (size_t i = 0; !region && spot[i]; i++)
+		if (json_integer_value(json_object_get(o, spot[i])) > (i ? UINT16_MAX : UINT32_MAX))
+			return spot[i];
+	if (json_integer_value(json_object_get(o, "offset")) >
+	    INT64_MAX - json_integer_value(json_object_get(o, "bytes")))
+		return "bytes";
 	if (region && (!json_is_string(region) || !*json_string_value(region)))
 		return "region";
 	if (!json_integer_value(json_object_get(o, "bytes")))

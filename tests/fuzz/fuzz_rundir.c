@@ -2,12 +2,15 @@
 /*
  * Fuzz target: the reader of run directories and all reports of what it made of them. The input is
  * lines; one that starts with '>' (which no line of the files does) goes to records.jsonl without
- * it, the others to events.jsonl. Both reports must come out, and the JSON ones must parse.
+ * it, the others to events.jsonl. Both reports must come out, and the JSON ones must parse. What can be learned of it
+ * is a contract that the library's reader accepts, equal to itself.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/contract.h"
 #include "planner/report.h"
+#include "tracker/contract.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,6 +39,28 @@ static void must_parse(char *text, size_t size)
 	json_decref(o);
 }
 
+static void learn(struct rs_run *run)
+{
+	struct rs_contract_error error;
+	struct rs_contract_why why;
+	struct rs_contract *read;
+	json_t *contract, *diff;
+	char *text;
+
+	if (rs_contract_learn(&run, 1, NULL, &contract, &why))
+		return;
+	text = json_dumps(contract, JSON_REAL_PRECISION(6));
+	if (!text || rs_contract_parse(text, strlen(text), &read, &error))
+		abort();
+	rs_contract_free(read);
+	free(text);
+	diff = rs_contract_diff(contract, contract);
+	if (json_array_size(diff))
+		abort();
+	json_decref(diff);
+	json_decref(contract);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct rs_report_style style = {size & 1, size & 2};
@@ -49,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	feed(run, (const char *)data, size);
 	rs_run_finish(run);
+	learn(run);
 	for (format = RS_REPORT_TEXT; format <= RS_REPORT_JSONL; format++) {
 		out = open_memstream(&text, &n);
 		rs_report_all(out, &run, 1, format, &style);
