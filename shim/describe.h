@@ -42,5 +42,8 @@ void rs_fill_describe(struct rs_call *c, struct rs_access *a, uint64_t value, ui
 /* The ranges lie in the thread's scratch. */
 void rs_memops_describe(struct rs_call *c, struct rs_tls *t, unsigned count,
 			const CUstreamBatchMemOpParams *op);
+/* Before a wait for a value: tells the engine, unless the write that ends it is under way (wrap_fill.c). */
+void rs_wait_stalls(struct rs_tls *t, struct rs_queue q, uint64_t addr, uint64_t value,
+		    unsigned flags, unsigned bytes);
 
 #endif

@@ -88,14 +88,15 @@ FILL_2DA(cuMemsetD2D32Async_ptsz, RS_PTSZ, unsigned int, ui)
  * Who waits for the value, waits for what came before it (wrap_order.c). In the host's memory the host may
  * see it.
  */
-static void signalled(struct rs_tls *t, const struct rs_call *call, CUresult r, uint64_t addr)
+static void signalled(struct rs_tls *t, const struct rs_call *call, CUresult r, uint64_t addr,
+		      uint64_t value)
 {
 	CUmemorytype type = CU_MEMORYTYPE_HOST;
 	unsigned managed = 0;
 
 	if (r != CUDA_SUCCESS || call->capturing)
 		return;
-	RS_ENGINE(rs_engine_event_record(rs_state.engine, t->thread, call->q, addr));
+	RS_ENGINE(rs_engine_value_written(rs_state.engine, t->thread, call->q, addr, value));
 	if (rs_real.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, addr) !=
 		    CUDA_SUCCESS ||
 	    rs_real.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, addr) !=
@@ -113,7 +114,7 @@ static void signalled(struct rs_tls *t, const struct rs_call *call, CUresult r, 
 		begin(&f, t, RS_EP_##sym, stream, flavour);                                        \
 		rs_fill_describe(&f.call, f.access, value, addr, 0, sizeof(type), 1);              \
 		RS_CALL(t, &f.call, r, sym, (stream, addr, value, flags));                         \
-		signalled(t, &f.call, r, addr);                                                    \
+		signalled(t, &f.call, r, addr, value);                                             \
 		RS_LEAVE(t, r);                                                                    \
 	}
 
@@ -153,8 +154,10 @@ static void order_batch(struct rs_tls *t, const struct rs_call *call, CUresult r
 	for (unsigned i = 0; r == CUDA_SUCCESS && !call->capturing && op && i < count; i++)
 		switch (op[i].operation) {
 		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+			signalled(t, call, r, op[i].writeValue.address, op[i].writeValue.value);
+			break;
 		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-			signalled(t, call, r, op[i].writeValue.address);
+			signalled(t, call, r, op[i].writeValue.address, op[i].writeValue.value64);
 			break;
 		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
 		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
@@ -166,16 +169,28 @@ static void order_batch(struct rs_tls *t, const struct rs_call *call, CUresult r
 		}
 }
 
+void rs_wait_stalls(struct rs_tls *t, struct rs_queue q, uint64_t addr, uint64_t value,
+		    unsigned flags, unsigned bytes)
+{
+	int comes;
+
+	RS_ENGINE(comes = rs_engine_value_comes(rs_state.engine, addr, value,
+						(enum rs_value_wait)(flags & 3), bytes));
+	if (!comes)
+		RS_ENGINE(rs_engine_queue_stalls(rs_state.engine, t->thread, q));
+}
+
 /* Before the call: does it wait for a value? */
 static void stall_batch(struct rs_tls *t, const struct rs_call *call, unsigned count,
 			const CUstreamBatchMemOpParams *op)
 {
 	for (unsigned i = 0; !call->capturing && op && i < count; i++)
-		if (op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
-		    op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64) {
-			RS_ENGINE(rs_engine_queue_stalls(rs_state.engine, t->thread, call->q));
-			return;
-		}
+		if (op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32)
+			rs_wait_stalls(t, call->q, op[i].waitValue.address, op[i].waitValue.value,
+				       op[i].waitValue.flags, 4);
+		else if (op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+			rs_wait_stalls(t, call->q, op[i].waitValue.address, op[i].waitValue.value64,
+				       op[i].waitValue.flags, 8);
 }
 
 #define BATCH(sym, flavour)                                                                        \

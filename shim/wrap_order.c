@@ -8,6 +8,7 @@
  * Callers: the program, any thread. No locks here.
  */
 #include "shim/call.h"
+#include "shim/describe.h"
 
 #define AFTER(sym, params, args, told) AROUND(sym, params, args, , told)
 #define AROUND(sym, params, args, before, told)                                                    \
@@ -139,10 +140,18 @@ static void semaphore_waits(struct rs_tls *t, CUstream stream, enum rs_flavour f
 WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync, RS_PLAIN)
 WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync_ptsz, RS_PTSZ)
 
+static void value_waits(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t addr,
+			uint64_t value, unsigned flags, unsigned bytes)
+{
+	if (!rs_queue_capturing(stream, flavour))
+		rs_wait_stalls(t, rs_queue_of(t, stream, flavour), addr, value, flags, bytes);
+}
+
 /* A value in memory is waited for like an event of that address (wrap_fill.c records it). */
 #define WAIT_VALUE(sym, flavour, type)                                                             \
 	AROUND(sym, (CUstream stream, CUdeviceptr addr, type value, unsigned int flags),           \
-	       (stream, addr, value, flags), stalls(t, stream, flavour),                           \
+	       (stream, addr, value, flags),                                                       \
+	       value_waits(t, stream, flavour, addr, value, flags, sizeof(type)),                  \
 	       waits(t, addr, stream, flavour))
 WAIT_VALUE(cuStreamWaitValue32, RS_PLAIN, cuuint32_t)
 WAIT_VALUE(cuStreamWaitValue32_ptsz, RS_PTSZ, cuuint32_t)

@@ -159,6 +159,15 @@ void rs_engine_event_record(struct rs_engine *e, struct rs_thread *t, struct rs_
 void rs_engine_event_wait(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 			  uint64_t event);
 void rs_engine_event_destroy(struct rs_engine *e, uint64_t event);
+/* A stream memory operation on q writes a value there: an event of that address, too. */
+void rs_engine_value_written(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			     uint64_t addr, uint64_t value);
+/* In the driver's order. */
+enum rs_value_wait { RS_VALUE_GEQ, RS_VALUE_EQ, RS_VALUE_AND, RS_VALUE_NOR };
+/* Has a write that ends such a wait already been enqueued, where nothing holds it up? 1: yes; 0: nobody knows. */
+int rs_engine_value_comes(struct rs_engine *e, uint64_t addr, uint64_t value,
+			  enum rs_value_wait how, unsigned bytes);
+
 /*
  * What is enqueued on q from now on waits for something that no event tells: a value in memory, another process.
  * Told before the real call. The engine never lets another queue wait for what comes after it, because that may be

@@ -22,6 +22,9 @@
 struct rs_event {
 	uint64_t id; /* key */
 	struct rs_clock clock;
+	uint64_t value; /* of a stream memory operation: what it writes, and on which queue */
+	uint32_t q;
+	uint8_t has_value;
 	UT_hash_handle hh;
 };
 
@@ -231,11 +234,69 @@ void rs_engine_event_record(struct rs_engine *e, struct rs_thread *t, struct rs_
 			count_events(e);
 		}
 	}
+	if (ev)
+		ev->has_value = 0;
 	if (ev && c)
 		ev->clock = *c;
 	else if (ev)
 		drop_event(e, ev);
 	pthread_mutex_unlock(&e->lock);
+}
+
+void rs_engine_value_written(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			     uint64_t addr, uint64_t value)
+{
+	struct rs_event *ev;
+	uint32_t id;
+
+	rs_engine_event_record(e, t, q, addr);
+	if (unasked(e))
+		return;
+	pthread_mutex_lock(&e->lock);
+	id = rs_queue_id(e, t, q);
+	ev = find_event(e, addr);
+	if (ev) {
+		ev->value = value;
+		ev->q = id;
+		ev->has_value = 1;
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* In the width of the operation; the manual of cuStreamWaitValue32 and 64. */
+static int satisfies(uint64_t have, uint64_t want, enum rs_value_wait how, unsigned bytes)
+{
+	int64_t difference =
+		bytes == 4 ? (int32_t)((uint32_t)have - (uint32_t)want) : (int64_t)(have - want);
+	uint64_t mask = bytes == 4 ? UINT32_MAX : UINT64_MAX;
+
+	switch (how) {
+	case RS_VALUE_GEQ:
+		return difference >= 0;
+	case RS_VALUE_EQ:
+		return !difference;
+	case RS_VALUE_AND:
+		return !!(have & want & mask);
+	case RS_VALUE_NOR:
+		return !!(~(have | want) & mask);
+	}
+	return 0;
+}
+
+int rs_engine_value_comes(struct rs_engine *e, uint64_t addr, uint64_t value,
+			  enum rs_value_wait how, unsigned bytes)
+{
+	const struct rs_event *ev;
+	int comes;
+
+	if (unasked(e))
+		return 0;
+	pthread_mutex_lock(&e->lock);
+	ev = find_event(e, addr);
+	comes = ev && ev->has_value && satisfies(ev->value, value, how, bytes) &&
+		!(__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) & RS_QBIT(ev->q));
+	pthread_mutex_unlock(&e->lock);
+	return comes;
 }
 
 void rs_engine_event_wait(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,

@@ -116,6 +116,51 @@ static void replay_behind(void)
 	rig_stop();
 }
 
+/* A wait whose write is under way is an order like any other; the last write counts, and who makes it. */
+static void values(void)
+{
+	static const struct {
+		uint64_t written, wanted;
+		enum rs_value_wait how;
+		unsigned bytes;
+		int comes;
+	} cases[] = {
+		{1, 1, RS_VALUE_EQ, 4, 1},	     {1, 2, RS_VALUE_EQ, 4, 0},
+		{2, 1, RS_VALUE_GEQ, 4, 1},	     {1, 2, RS_VALUE_GEQ, 8, 0},
+		{0, 0xffffffff, RS_VALUE_GEQ, 4, 1}, /* signed, cyclic */
+		{0, 0xffffffff, RS_VALUE_GEQ, 8, 0}, {6, 4, RS_VALUE_AND, 4, 1},
+		{2, 4, RS_VALUE_AND, 4, 0},	     {1ull << 32, 1ull << 32, RS_VALUE_AND, 4, 0},
+		{0xffffffff, 0, RS_VALUE_NOR, 4, 0}, {0xffffffff, 0, RS_VALUE_NOR, 8, 1},
+	};
+	const struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .order = 1};
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	rs_thread_destroy(thr);
+	rs_engine_destroy(eng);
+	eng = rs_engine_create(&config, &fake_ops, rec);
+	thr = rs_thread_create(eng);
+	x = words(1), y = words(1);
+	ok(!rs_engine_value_comes(eng, 64, 1, RS_VALUE_EQ, 4),
+	   "nothing is known while nothing is pending");
+	PUSH("forward:s");
+	ON(1, read_it, W_(y, 1), R_(x, 1));
+	POP();
+	ok(!rs_engine_value_comes(eng, 64, 1, RS_VALUE_EQ, 4),
+	   "a value that nobody wrote does not come");
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		rs_engine_value_written(eng, thr, RIG_Q(2), 64, cases[i].written);
+		is_u64((uint64_t)rs_engine_value_comes(eng, 64, cases[i].wanted, cases[i].how,
+						       cases[i].bytes),
+		       (uint64_t)cases[i].comes, "a value against a wait");
+	}
+	rs_engine_value_written(eng, thr, RIG_Q(2), 64, 1);
+	rs_engine_queue_stalls(eng, thr, RIG_Q(2));
+	ok(!rs_engine_value_comes(eng, 64, 1, RS_VALUE_EQ, 4),
+	   "nor one from a stream that waits itself");
+	rig_stop();
+}
+
 int main(void)
 {
 	replay_beside(0, 0);
@@ -123,5 +168,6 @@ int main(void)
 	replay_beside(0, 1);
 	replay_beside(1, 1);
 	replay_behind();
+	values();
 	return tap_done();
 }
