@@ -113,6 +113,7 @@ static int serve_create(struct message *m)
 	must(cuMemMap(mine.at, m->size, 0, mine.h, 0));
 	must(cuMemSetAccess(mine.at, m->size, &rw, 1));
 	must(cuMemsetD32(mine.at, m->value, m->size / 4));
+	must(cuCtxSynchronize());
 	m->r = cuMemExportToShareableHandle(&fd, mine.h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 					    0);
 	return fd;
@@ -176,7 +177,8 @@ static int serve(struct message *m)
 		m->r = cuMemFree(mine.at);
 		break;
 	case FILL:
-		m->r = cuMemsetD32(mine.at + m->offset, m->value, 1);
+		must(cuMemsetD32(mine.at + m->offset, m->value, 1));
+		m->r = cuCtxSynchronize();
 		break;
 	case READ:
 		m->r = cuMemcpyDtoH(&m->value, mine.at + m->offset, 4);
@@ -320,6 +322,7 @@ static void memory_handles(void)
 	      "open it again");
 	ok(q == p, "at the same address");
 	must(cuMemsetD32(p + 4096, 6, 2));
+	must(cuCtxSynchronize());
 	is_u64(peer_word(4100), 6, "the peer sees what is written here");
 	tell(FILL, 1 << 20, 7);
 	is_u64(word(p + (1 << 20)), 7, "and the other way");
@@ -359,6 +362,7 @@ static void shareable_handles(void)
 	must(cuMemSetAccess(p, 4 * G, &rw, 1));
 	is_u64(word(p + 2 * G - 4), 9, "with the peer's bytes");
 	must(cuMemsetD32(p + 3 * G, 10, 1));
+	must(cuCtxSynchronize());
 	ok(peer_word(G) == 10 && word(p + G) == 10, "written here, read there and at the alias");
 	must(cuMemRelease(h));
 	m.what = RELEASE;
@@ -414,6 +418,7 @@ static void pools(void)
 	is_cu(cuMemPoolImportPointer(&p, pool, &m.pool), CUDA_SUCCESS, "import a pointer");
 	ok(word(p) == 31 && word(p + 99996) == 31, "with the peer's bytes");
 	must(cuMemsetD32(p + 400, 32, 1));
+	must(cuCtxSynchronize());
 	is_u64(peer_word(400), 32, "that are the same");
 	is_cu(cuMemFreeAsync(p, NULL), CUDA_SUCCESS, "freed in stream order");
 	must(cuMemPoolImportPointer(&p, pool, &m.pool));

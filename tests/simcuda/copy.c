@@ -172,13 +172,26 @@ static bool contexts(CUcontext a, CUcontext b)
 	return sim_handle_is(a, SIM_H_CTX) && sim_handle_is(b, SIM_H_CTX);
 }
 
+/* Between contexts, the forms without a stream come after all that the contexts have to do, and before what follows. */
+static CUresult wait_for(CUcontext current, CUcontext dctx, CUcontext sctx)
+{
+	CUresult r = sim_ctx_sync(dctx);
+
+	r = r ? r : sim_ctx_sync(sctx);
+	return r ? r : sim_ctx_sync(current);
+}
+
 SIM_TWINS(cuMemcpyPeer, _ptds, SIM_CTX,
 	  P(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n),
 	  P(dst, dctx, src, sctx, n))
 {
+	CUresult r;
+
 	if (!contexts(dctx, sctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return copy1d(call, dst, OURS, src, OURS, n, NULL, false);
+	r = wait_for(call->ctx, dctx, sctx);
+	r = r ? r : copy1d(call, dst, OURS, src, OURS, n, NULL, false);
+	return r ? r : sim_ctx_sync(call->ctx);
 }
 
 SIM_TWINS(cuMemcpyPeerAsync, _ptsz, SIM_CTX,
@@ -426,7 +439,12 @@ static CUresult copy3d_peer(struct sim_call *call, const CUDA_MEMCPY3D_PEER *p, 
 
 SIM_TWINS(cuMemcpy3DPeer, _ptds, SIM_CTX, P(const CUDA_MEMCPY3D_PEER *p), P(p))
 {
-	return copy3d_peer(call, p, NULL, false);
+	CUresult r = CUDA_SUCCESS;
+
+	if (p && contexts(p->dstContext, p->srcContext))
+		r = wait_for(call->ctx, p->dstContext, p->srcContext);
+	r = r ? r : copy3d_peer(call, p, NULL, false);
+	return r ? r : sim_ctx_sync(call->ctx);
 }
 
 SIM_TWINS(cuMemcpy3DPeerAsync, _ptsz, SIM_CTX, P(const CUDA_MEMCPY3D_PEER *p, CUstream h), P(p, h))
