@@ -155,12 +155,19 @@ COPY_NOW(cuMemcpy_ptds, RS_PTDS, P_U, A_U, (D_U))
 COPY(cuMemcpyAsync, RS_PLAIN, hStream, P_UA, A_UA, (D_U))
 COPY(cuMemcpyAsync_ptsz, RS_PTSZ, hStream, P_UA, A_UA, (D_U))
 
+/* Such a copy comes after all that the two contexts have to do. */
+static void between(CUcontext dst, CUcontext src)
+{
+	RS_ENGINE(rs_engine_synced_ctx(rs_state.engine, (uintptr_t)dst));
+	RS_ENGINE(rs_engine_synced_ctx(rs_state.engine, (uintptr_t)src));
+}
+
 #define P_P                                                                                        \
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, \
 	 size_t ByteCount)
 #define A_P (dstDevice, dstContext, srcDevice, srcContext, ByteCount)
-COPY_NOW(cuMemcpyPeer, RS_PLAIN, P_P, A_P, (D_DD))
-COPY_NOW(cuMemcpyPeer_ptds, RS_PTDS, P_P, A_P, (D_DD))
+COPY_NOW(cuMemcpyPeer, RS_PLAIN, P_P, A_P, (between(dstContext, srcContext), D_DD))
+COPY_NOW(cuMemcpyPeer_ptds, RS_PTDS, P_P, A_P, (between(dstContext, srcContext), D_DD))
 #define P_PA                                                                                       \
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, \
 	 size_t ByteCount, CUstream hStream)
@@ -313,8 +320,12 @@ COPY_NOW(cuMemcpy3D_v2, RS_PLAIN, P_3D, (pCopy), describe_3d(&c.call, c.access, 
 COPY_NOW(cuMemcpy3D_v2_ptds, RS_PTDS, P_3D, (pCopy), describe_3d(&c.call, c.access, pCopy))
 COPY(cuMemcpy3DAsync_v2, RS_PLAIN, hStream, P_3DA, A_3DA, describe_3d(&c.call, c.access, pCopy))
 COPY(cuMemcpy3DAsync_v2_ptsz, RS_PTSZ, hStream, P_3DA, A_3DA, describe_3d(&c.call, c.access, pCopy))
-COPY_NOW(cuMemcpy3DPeer, RS_PLAIN, P_3DP, (pCopy), describe_peer(&c.call, c.access, pCopy))
-COPY_NOW(cuMemcpy3DPeer_ptds, RS_PTDS, P_3DP, (pCopy), describe_peer(&c.call, c.access, pCopy))
+#define D_3DP                                                                                      \
+	if (pCopy)                                                                                 \
+		between(pCopy->dstContext, pCopy->srcContext);                                     \
+	describe_peer(&c.call, c.access, pCopy)
+COPY_NOW(cuMemcpy3DPeer, RS_PLAIN, P_3DP, (pCopy), D_3DP)
+COPY_NOW(cuMemcpy3DPeer_ptds, RS_PTDS, P_3DP, (pCopy), D_3DP)
 COPY(cuMemcpy3DPeerAsync, RS_PLAIN, hStream, P_3DPA, A_3DA, describe_peer(&c.call, c.access, pCopy))
 COPY(cuMemcpy3DPeerAsync_ptsz, RS_PTSZ, hStream, P_3DPA, A_3DA,
      describe_peer(&c.call, c.access, pCopy))
