@@ -179,7 +179,7 @@ def check_program(program, pool):
 def main():
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         programs = [("faults", Segments), ("faults --streams", Segments)]
-        programs += [(f"hazards {case}", Words) for case in ("c09 --streams", "c10 210")]
+        programs += [(f"hazards {case}", Words) for case in ("c01", "c09 --streams", "c10 210", "c14")]
         for command, judge in programs:
             if len(sys.argv) < 2 or command in sys.argv[1:]:
                 check_program(Program(command, judge), pool)
