@@ -218,6 +218,14 @@ bench: all ## measure, in this order, build/bench/* and tests/bench/*.sh
 mutate: ## break the engine in one place after the other: its tests must notice each
 	$(Q)tests/mutate.py
 
+.PHONY: soak
+soak: $(O)/tests/test_engine_soak.t ## ten million calls on the engine, next to a model (RS_SOAK=N)
+	$(Q)RS_SOAK=$(or $(RS_SOAK),10000000) $<
+
+.PHONY: seeds
+seeds: all ## hazard and client suites under SEEDS (1000) schedules each
+	$(Q)RS_BUILD=$(abspath $(O)) tests/seeds
+
 .PHONY: fuzz
 fuzz: $(FUZZERS) ## run every fuzz target for FUZZ_SECONDS, starting from tests/fuzz/corpus
 	$(Q)set -e; for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(O)/fuzz/corpus/$$n; \
