@@ -128,7 +128,8 @@ void rs_page_coverage(const struct rs_page *p)
 		counted(p, ", of them by unknown writers", rs_page_num(s, "opaque_launches"), NULL);
 		counted(p, ", of kernels not seen loaded", rs_page_num(s, "unknown_kernels"), NULL);
 		if (rs_page_num(s, "opaque_graphs"))
-			counted(p, ", of graphs not described", rs_page_num(s, "opaque_graphs"), NULL);
+			counted(p, ", of graphs not described", rs_page_num(s, "opaque_graphs"),
+				NULL);
 		counted(p, "; events lost", rs_page_num(s, "lost"), NULL);
 		if (rs_page_num(s, "lost_threads"))
 			counted(p, ", threads among them", rs_page_num(s, "lost_threads"), NULL);

@@ -448,8 +448,8 @@ static void everything_of(struct rs_callstate *c, struct rs_alloc *a)
 static void everything(struct rs_callstate *c)
 {
 	struct rs_engine *e = c->e;
-	struct rs_touch *t, *tmp;
 	struct rs_segment *s;
+	struct rs_touch *t;
 	struct rs_window *w;
 	uint32_t i;
 
@@ -458,7 +458,7 @@ static void everything(struct rs_callstate *c)
 	e->touched_all |= RS_QBIT(c->q);
 	e->loose_all = rs_version_next(e);
 	for (s = e->pending; s; s = s->next)
-		HASH_ITER (hh, s->touches, t, tmp)
+		for (t = s->touches; t; t = t->hh.next)
 			everything_of(c, t->alloc);
 	for (w = e->replays; w; w = w->next_replay)
 		for (i = 0; i < w->holds.n; i++)

@@ -387,8 +387,8 @@ void rs_engine_multicast_unbind(struct rs_engine *e, uint64_t multicast, uint64_
 void rs_alias_fini(struct rs_engine *e)
 {
 	uint64_t base, bytes, at = 0;
-	struct rs_handle *h, *tmp;
 	struct rs_mapping *m;
+	struct rs_handle *h;
 	void *v;
 
 	while ((v = rs_addrmap_next(e->map, at, &base, &bytes))) {
@@ -397,7 +397,7 @@ void rs_alias_fini(struct rs_engine *e)
 			unmap(e, m);
 		at = base + bytes;
 	}
-	HASH_ITER (hh, e->handles, h, tmp)
+	while ((h = e->handles))
 		drop_handle(e, h);
 	while ((m = e->spare_mappings)) {
 		e->spare_mappings = m->next;

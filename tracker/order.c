@@ -159,9 +159,9 @@ static void drop_event(struct rs_engine *e, struct rs_event *ev)
 
 void rs_order_forget(struct rs_engine *e)
 {
-	struct rs_event *ev, *tmp;
+	struct rs_event *ev;
 
-	HASH_ITER (hh, e->events, ev, tmp)
+	while ((ev = e->events))
 		drop_event(e, ev);
 	e->host = e->everything_known;
 }

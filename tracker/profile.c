@@ -302,31 +302,28 @@ static void write_range(struct rs_engine *e, const struct rs_profile *p,
 	rs_records_write(e->records, RS_RECORD_EVENTS, &j);
 }
 
-/* Once, at the end of the run: what is told is forgotten. engine.lock held. */
+/* Once, at the end of the run. engine.lock held. */
 void rs_profile_write(struct rs_engine *e)
 {
-	struct rs_profile_range *r, *rtmp;
-	struct rs_profile *p, *tmp;
+	const struct rs_profile_range *r;
+	const struct rs_profile *p;
 	uint32_t from;
 
-	HASH_ITER (hh, e->profiles, p, tmp) {
-		if (e->records)
-			write_head(e, p);
-		HASH_ITER (hh, p->ranges, r, rtmp) {
-			for (from = 0; e->records && (!from || from < r->windows.n);
-			     from += PER_LINE)
+	for (p = e->records ? e->profiles : NULL; p; p = p->hh.next) {
+		write_head(e, p);
+		for (r = p->ranges; r; r = r->hh.next)
+			for (from = 0; !from || from < r->windows.n; from += PER_LINE)
 				write_range(e, p, r, from);
-		}
 	}
 }
 
 void rs_profile_fini(struct rs_engine *e)
 {
-	struct rs_profile_range *r, *rtmp;
-	struct rs_profile *p, *tmp;
+	struct rs_profile_range *r;
+	struct rs_profile *p;
 
-	HASH_ITER (hh, e->profiles, p, tmp) {
-		HASH_ITER (hh, p->ranges, r, rtmp) {
+	while ((p = e->profiles)) {
+		while ((r = p->ranges)) {
 			HASH_DEL(p->ranges, r);
 			free(r->windows.v);
 			free(r);
