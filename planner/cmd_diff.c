@@ -79,7 +79,10 @@ int rs_cmd_diff(int argc, char **argv)
 		json_dumpf(list, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 		putchar('\n');
 	} else {
-		json_array_foreach(list, i, d) print(d);
+		json_array_foreach(list, i, d)
+		{
+			print(d);
+		}
 	}
 	json_decref(list);
 	json_decref(both[0]);

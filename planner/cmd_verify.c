@@ -135,7 +135,10 @@ static int print(const struct table *t, struct rs_run **runs, size_t n)
 			len < 28 ? 28 - len : 0, "", r->outcome[0] + r->outcome[1] + r->outcome[2],
 			r->outcome[0], r->outcome[1], r->outcome[2], r->seen[0][RS_RUN_EQUAL],
 			r->seen[1][RS_RUN_EQUAL], r->seen[2][RS_RUN_EQUAL]);
-		json_object_foreach(r->codes, code, count) print_code(code);
+		json_object_foreach(r->codes, code, count)
+		{
+			print_code(code);
+		}
 		putc('\n', stderr);
 		for (int k = 0; k < 3; k++)
 			sum[k] += r->outcome[k];

@@ -378,14 +378,18 @@ static void merge_segment(json_t *to, json_t *from)
 		json_t *mine = json_object_get(to, numbers[i]), *v;
 
 		json_object_foreach(json_object_get(from, numbers[i]), key, v)
+		{
 			most(mine, json_object_get(from, numbers[i]), key);
+		}
 	}
 	if (verdict_of(from) > verdict_of(to)) {
 		copy(to, from, "verdict");
 		copy(to, from, "reason");
 	}
 	json_object_foreach(json_object_get(from, "state"), key, state)
+	{
 		put_state(to, json_incref(state), 0);
+	}
 }
 
 /* name -> segment */
@@ -419,7 +423,11 @@ static json_t *sorted_values(json_t *object)
 	const char **keys = calloc(n + 1, sizeof(*keys)), *key;
 	json_t *out = json_array(), *value;
 
-	json_object_foreach(object, key, value) if (keys) keys[i++] = key;
+	json_object_foreach(object, key, value)
+	{
+		if (keys)
+			keys[i++] = key;
+	}
 	if (keys && n)
 		qsort(keys, n, sizeof(*keys), by_text);
 	for (i = 0; keys && i < n; i++)
@@ -456,8 +464,10 @@ static void settle(json_t *segment)
 	{
 		json_int_t bytes = 0;
 
-		json_array_foreach(json_object_get(s, "windows"), k, w) bytes +=
-			json_integer_value(json_array_get(w, 1));
+		json_array_foreach(json_object_get(s, "windows"), k, w)
+		{
+			bytes += json_integer_value(json_array_get(w, 1));
+		}
 		json_object_set_new(s, "density",
 				    json_real((double)bytes / (double)num(s, "bytes")));
 		state += (uint64_t)num(s, "bytes");
@@ -487,8 +497,10 @@ static void fingerprint(char out[24], const json_t *segments)
 	json_array_foreach(segments, i, s)
 	{
 		h = hash_text(h, str(s, "name"));
-		json_array_foreach(json_object_get(s, "calls"), k, call) h =
-			hash_text(h, json_string_value(call));
+		json_array_foreach(json_object_get(s, "calls"), k, call)
+		{
+			h = hash_text(h, json_string_value(call));
+		}
 	}
 	snprintf(out, 24, "0x%016" PRIx64, h);
 }
@@ -499,7 +511,10 @@ static json_t *document(json_t *by_name, const struct rs_run *run)
 	char print[24];
 	size_t i;
 
-	json_array_foreach(segments, i, s) settle(s);
+	json_array_foreach(segments, i, s)
+	{
+		settle(s);
+	}
 	fingerprint(print, segments);
 	return json_pack("{s:i, s:s, s:{s:o, s:s, s:s}, s:o}", "contract_version",
 			 RS_CONTRACT_FORMAT, "tool", RS_VERSION, "program", "argv",
@@ -547,7 +562,9 @@ int rs_contract_learn(struct rs_run *const *runs, size_t n, const struct rs_cont
 		}
 		first = first ? first : runs[i];
 		json_object_foreach(all ? more : NULL, name, s)
+		{
 			merge_segment(json_object_get(all, name), s);
+		}
 		if (all)
 			json_decref(more);
 		else
