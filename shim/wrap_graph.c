@@ -127,6 +127,21 @@ static void set_fill(struct rs_node *n, const CUDA_MEMSET_NODE_PARAMS *p)
 	n->fill = *p;
 }
 
+/* The same, with the context named beside. */
+static void set_fill_v2(struct rs_node *n, const CUDA_MEMSET_NODE_PARAMS_v2 *p)
+{
+	const CUDA_MEMSET_NODE_PARAMS fill = {
+		.dst = p->dst,
+		.pitch = p->pitch,
+		.value = p->value,
+		.elementSize = p->elementSize,
+		.width = p->width,
+		.height = p->height,
+	};
+
+	set_fill(n, &fill);
+}
+
 static void set_event(struct rs_node *n, enum rs_node_kind kind, CUevent event)
 {
 	rs_node_clear(n, kind);
@@ -145,7 +160,6 @@ static void set_child(struct rs_tls *t, struct rs_graph *g, struct rs_node *n, C
 static void set_any(struct rs_tls *t, struct rs_graph *g, struct rs_node *n,
 		    const CUgraphNodeParams *p)
 {
-	const CUDA_MEMSET_NODE_PARAMS_v2 *f = &p->memset;
 	CUDA_KERNEL_NODE_PARAMS kernel = {0};
 
 	switch (p->type) {
@@ -157,8 +171,7 @@ static void set_any(struct rs_tls *t, struct rs_graph *g, struct rs_node *n,
 		set_copy(n, &p->memcpy.copyParams);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
-		set_fill(n, &(CUDA_MEMSET_NODE_PARAMS){f->dst, f->pitch, f->value, f->elementSize,
-						       f->width, f->height});
+		set_fill_v2(n, &p->memset);
 		break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		rs_node_set_memops(n, p->memOp.paramArray, p->memOp.count);
