@@ -40,11 +40,12 @@ _Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v3) == sizeof(CUDA_KERNEL_NODE_PAR
 
 static bool malformed(const CUgraphNodeParams *p)
 {
-	const char *u = (const char *)p + offsetof(CUgraphNodeParams, reserved1);
+	const char *u;
 
 	if (!p || (unsigned)p->type >= sizeof(used) / sizeof(used[0]) || p->reserved0[0] ||
 	    p->reserved0[1] || p->reserved0[2] || p->reserved2)
 		return true;
+	u = (const char *)p + offsetof(CUgraphNodeParams, reserved1);
 	for (size_t i = used[p->type]; i < sizeof(p->reserved1); i++)
 		if (u[i])
 			return true;
