@@ -218,9 +218,11 @@ struct sim_form {
 		     unsigned flags);
 };
 
+/* clang-format off */
 #define SIM_FORM_TABLES(T)                                                                         \
-	T(int)                                                                                     \
-	T(bits) T(carry) T(cmp) T(float) T(cvt) T(half) T(mov) T(mem) T(atom) T(warp) T(flow) T(mma) T(surf) T(tex)
+	T(int) T(bits) T(carry) T(cmp) T(float) T(cvt) T(half) T(mov) T(mem) T(atom) T(warp)       \
+	T(flow) T(mma) T(surf) T(tex)
+/* clang-format on */
 
 #define T(name)                                                                                    \
 	extern const struct sim_form sim_forms_##name[];                                           \
