@@ -33,7 +33,7 @@ static pthread_barrier_t barrier;
 
 struct worker {
 	unsigned id;
-	uint64_t rng, calls, goal;
+	uint64_t rng, calls, goal, last_serial;
 	struct rs_thread *t;
 	struct arena arena[ARENAS - 1];
 	struct window pending[SEGMENTS]; /* closed forwards, by invocation */
@@ -272,6 +272,9 @@ static void allocate(struct worker *w, struct arena *ar)
 	w->calls++;
 	place(ar, g, o, 0, n);
 	o->serial = engine_alloc(address(ar, g))->serial;
+	if (o->serial <= w->last_serial)
+		wrong(w, SERIAL, "serial %llu was given before", (unsigned long long)o->serial);
+	w->last_serial = o->serial;
 }
 
 static void release(struct worker *w, struct arena *ar)
@@ -736,7 +739,7 @@ static void soak(enum rs_mode mode, uint64_t calls)
 		 (unsigned long long)st.replays, (unsigned long long)st.snapshots);
 	ok(made >= calls && st.forwards && st.replays, "%s: all calls were made", label);
 	ok(!bad[LOOKUP], "%s: every address belongs to what the model says", label);
-	ok(!bad[SERIAL], "%s: and has the serial that it was given", label);
+	ok(!bad[SERIAL], "%s: and has the serial that it was given, and no other had", label);
 	ok(!bad[STRAY], "%s: what is pending is claimed, and nothing else", label);
 	ok(!bad[CLAIM], "%s: a claimed version is there exactly if nobody wrote since", label);
 	ok(!bad[LIVE], "%s: live memory is counted", label);
