@@ -14,8 +14,8 @@ Preserving changes what replays make, which is what it is for; all else must be 
 recorded as a match whose product differs from its forward's, or which left other state behind than it found. What
 the program could not give back is used by one more replay, which must be a match.
 
-Of the other programs every third failure is tried, with RS_TEST_SCALE=N every N-th of all those. FAULTS=all in the
-environment tries all, FAULTS=ENTRY[:N] only those, and prints the traces of those that fail.
+Every second failure of that client is tried and every eighth of the other programs, with RS_TEST_SCALE=N every N-th of
+those. FAULTS=all in the environment tries all, FAULTS=ENTRY[:N] only those, and prints the traces of those that fail.
 """
 import collections
 import os
@@ -163,7 +163,7 @@ def check_program(program, pool):
     for mode in ("audit", "preserve"):
         faults = list(program.faults(mode))
         if not ONLY:
-            faults = faults[::SCALE * (1 if program.command == "faults" else 3)]
+            faults = faults[::SCALE * (2 if program.command == "faults" else 8)]
         elif ONLY != "all":
             faults = [f for f in faults if ONLY in (f[1], f"{f[1]}:{f[2]}")]
         for entry, code in sorted({(f[1], f[3]) for f in faults}):
