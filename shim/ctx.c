@@ -165,6 +165,7 @@ SET(cuCtxPushCurrent_v2)
 		RS_ENTER(t, sym, args);                                                            \
 		pthread_mutex_lock(&lock);                                                         \
 		leaving = ctx;                                                                     \
+		RS_ENGINE(rs_engine_ctx_leaves(rs_state.engine, (uintptr_t)leaving));              \
 		rs_devops_ctx_leaves((uintptr_t)leaving);                                          \
 		r = rs_real.sym args;                                                              \
 		t->ctx_gen = UINT32_MAX;                                                           \

@@ -338,11 +338,8 @@ static void finalise(struct rs_engine *e, struct rs_replay *r)
 	free(r);
 }
 
-/*
- * Write the records whose event has passed, oldest first; wait: all of them, blocking the host. An
- * event that fails (a lost context) makes its record a rejection.
- */
-void rs_replay_finish_ready(struct rs_engine *e, int wait)
+/* Oldest first. wait: block the host for those of ctx, or of every context (0). */
+static void finish(struct rs_engine *e, int wait, uint64_t ctx)
 {
 	for (;;) {
 		struct rs_replay *r;
@@ -358,8 +355,9 @@ void rs_replay_finish_ready(struct rs_engine *e, int wait)
 		if (!r)
 			return;
 		if (r->event)
-			done = wait ? e->ops->event_sync(e->ops->opaque, r->event) ?: 1
-				    : e->ops->event_done(e->ops->opaque, r->event);
+			done = wait && (!ctx || ctx == r->ctx)
+				       ? e->ops->event_sync(e->ops->opaque, r->event) ?: 1
+				       : e->ops->event_done(e->ops->opaque, r->event);
 		pthread_mutex_lock(&e->lock);
 		r->busy = 0;
 		if (!done) {
@@ -382,4 +380,18 @@ void rs_replay_finish_ready(struct rs_engine *e, int wait)
 		finalise(e, r);
 		pthread_mutex_unlock(&e->lock);
 	}
+}
+
+/*
+ * Write the records whose event has passed; wait: all of them, blocking the host. An event that fails (a lost
+ * context) makes its record a rejection.
+ */
+void rs_replay_finish_ready(struct rs_engine *e, int wait)
+{
+	finish(e, wait, 0);
+}
+
+void rs_replay_finish_ctx(struct rs_engine *e, uint64_t ctx)
+{
+	finish(e, 1, ctx);
 }

@@ -261,6 +261,12 @@ void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 	rs_engine_free_end(e, rs_engine_free_begin(e, t, q, addr), 1);
 }
 
+void rs_engine_ctx_leaves(struct rs_engine *e, uint64_t ctx)
+{
+	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED))
+		rs_replay_finish_ctx(e, ctx);
+}
+
 void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)
 {
 	uint64_t base = 0, bytes, from = 0;
@@ -278,6 +284,7 @@ void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)
 	for (i = 0; i < e->queues.n; i++)
 		if (e->queues.v[i].q.ctx == ctx)
 			e->queues.v[i].dead = e->queues.v[i].idle = 1;
+	rs_words_ctx_gone(e, ctx);
 	__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->lock);
 	rs_arena_ctx_gone(e, ctx);

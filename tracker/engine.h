@@ -82,7 +82,8 @@ void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 				      uint64_t addr);
 void rs_engine_free_end(struct rs_engine *e, struct rs_alloc *a, int ok);
-/* Before a context goes: everything in it is dropped. */
+/* Before a context is destroyed (the host waits for the records of replays in it); it is gone: all in it is dropped. */
+void rs_engine_ctx_leaves(struct rs_engine *e, uint64_t ctx);
 void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx);
 /* Before a stream goes; the driver has refused to destroy it. */
 void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q);

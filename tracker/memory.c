@@ -4,6 +4,7 @@
  * end.
  *
  * A slot that is reused on another queue is first ordered after the queues that used it.
+ * They are the memory of the context in which they were made, and go with it: what is in use then says nothing.
  * Called without engine.lock (devops are called here); memory_lock guards the lists and is a leaf.
  */
 #include <errno.h>
@@ -54,6 +55,7 @@ static int refill(struct rs_engine *e, struct rs_queue q, uint8_t cls)
 			break; /* the rest of the slab stays unused */
 		w->w = slab + (size_t)i * words;
 		w->cls = cls;
+		w->ctx = q.ctx;
 		w->next = e->free_words[cls];
 		e->free_words[cls] = w;
 	}
@@ -61,16 +63,40 @@ static int refill(struct rs_engine *e, struct rs_queue q, uint8_t cls)
 	return i ? 0 : -ENOMEM;
 }
 
-static struct rs_words *pop_slot(struct rs_engine *e, uint8_t cls)
+static struct rs_words *pop_slot(struct rs_engine *e, uint8_t cls, uint64_t ctx)
 {
-	struct rs_words *w;
+	struct rs_words **at, *w;
 
 	pthread_mutex_lock(&e->memory_lock);
-	w = e->free_words[cls];
+	for (at = &e->free_words[cls]; (w = *at) && w->ctx != ctx; at = &w->next)
+		;
 	if (w)
-		e->free_words[cls] = w->next;
+		*at = w->next;
 	pthread_mutex_unlock(&e->memory_lock);
 	return w;
+}
+
+static void use(struct rs_engine *e, struct rs_words *w, uint64_t ctx)
+{
+	pthread_mutex_lock(&e->memory_lock);
+	w->ctx = ctx;
+	w->prev = NULL;
+	w->next = e->used_words;
+	if (w->next)
+		w->next->prev = w;
+	e->used_words = w;
+	pthread_mutex_unlock(&e->memory_lock);
+}
+
+/* memory_lock held. */
+static void take_off(struct rs_engine *e, struct rs_words *w)
+{
+	if (w->prev)
+		w->prev->next = w->next;
+	else
+		e->used_words = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
 }
 
 /* Give w memory that the device may write on queue q. */
@@ -80,12 +106,16 @@ int rs_words_fill(struct rs_engine *e, uint32_t q, struct rs_words *w)
 	struct rs_words *slot;
 	int err;
 
-	if (w->cls == WORDS_DIRECT)
-		return e->ops->result_alloc(e->ops->opaque, queue, w->n, &w->w);
-	slot = pop_slot(e, w->cls);
+	if (w->cls == WORDS_DIRECT) {
+		err = e->ops->result_alloc(e->ops->opaque, queue, w->n, &w->w);
+		if (!err)
+			use(e, w, queue.ctx);
+		return err;
+	}
+	slot = pop_slot(e, w->cls, queue.ctx);
 	if (!slot) {
 		err = refill(e, queue, w->cls);
-		slot = pop_slot(e, w->cls);
+		slot = pop_slot(e, w->cls, queue.ctx);
 		if (!slot)
 			return err ? err : -ENOMEM;
 	}
@@ -93,6 +123,7 @@ int rs_words_fill(struct rs_engine *e, uint32_t q, struct rs_words *w)
 	w->w = slot->w;
 	w->users = slot->users | RS_QBIT(q);
 	free(slot);
+	use(e, w, queue.ctx);
 	return err;
 }
 
@@ -106,6 +137,7 @@ void rs_words_put(struct rs_engine *e, struct rs_words *w)
 		return;
 	}
 	pthread_mutex_lock(&e->memory_lock);
+	take_off(e, w);
 	if (w->cls == WORDS_DIRECT) {
 		/* freeing pinned memory is a driver call: collected by rs_words_reap, outside the lock */
 		w->next = e->lost_words;
@@ -134,6 +166,41 @@ void rs_words_reap(struct rs_engine *e)
 		e->ops->result_free(e->ops->opaque, w->w);
 		free(w);
 	}
+}
+
+/* Free ones of a list that were the context's. memory_lock held. */
+static void drop_ctx(struct rs_words **at, uint64_t ctx)
+{
+	struct rs_words *w;
+
+	while ((w = *at)) {
+		if (w->ctx == ctx) {
+			*at = w->next;
+			free(w);
+		} else {
+			at = &w->next;
+		}
+	}
+}
+
+void rs_words_ctx_gone(struct rs_engine *e, uint64_t ctx)
+{
+	struct rs_words *w, *next;
+	unsigned i;
+
+	pthread_mutex_lock(&e->memory_lock);
+	for (i = 0; i < WORDS_CLASSES; i++)
+		drop_ctx(&e->free_words[i], ctx);
+	drop_ctx(&e->lost_words, ctx);
+	for (w = e->used_words; w; w = next) {
+		next = w->next;
+		if (w->ctx != ctx)
+			continue;
+		take_off(e, w);
+		w->w = NULL;
+		w->failed = 1;
+	}
+	pthread_mutex_unlock(&e->memory_lock);
 }
 
 void rs_memory_fini(struct rs_engine *e)

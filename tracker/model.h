@@ -52,10 +52,11 @@ struct rs_words {
 	uint64_t *w;
 	uint32_t n;
 	uint32_t refs;
-	uint8_t failed; /* never filled */
-	uint8_t cls;	/* size class in the pool, see memory.c */
-	uint64_t users; /* queue bits whose enqueued work may still write it */
-	struct rs_words *next;
+	uint8_t failed;		      /* never filled */
+	uint8_t cls;		      /* size class in the pool, see memory.c */
+	uint64_t users;		      /* queue bits whose enqueued work may still write it */
+	uint64_t ctx;		      /* whose memory it is */
+	struct rs_words *next, *prev; /* of the list of those in use, or of free ones */
 };
 
 /* A piece of snapshot memory on the device: see arena.c, whose lists these are. */
@@ -345,6 +346,7 @@ struct rs_replay {
 	uint32_t extra, skipped; /* calls that the forward did not make; that the replay left out */
 	uint8_t busy;		 /* a thread is asking the driver about `event` */
 	uint64_t event;		 /* 0: nothing to wait for */
+	uint64_t ctx;		 /* of the event */
 	struct rs_replay *next;
 };
 
@@ -485,7 +487,7 @@ struct rs_engine {
 	struct rs_chunk *chunks, *lost_chunks;
 	struct rs_block *block_bins[RS_BLOCK_BINS];
 	struct rs_words *free_words[20];
-	struct rs_words *lost_words;
+	struct rs_words *used_words, *lost_words;
 	uint64_t block_bytes; /* allocated from the driver */
 };
 
@@ -521,6 +523,7 @@ int rs_words_fill(struct rs_engine *e, uint32_t q, struct rs_words *w);
 struct rs_words *rs_words_new(uint64_t bytes);		    /* one reference, NULL: no memory */
 void rs_words_put(struct rs_engine *e, struct rs_words *w); /* engine.lock; NULL is fine */
 void rs_words_reap(struct rs_engine *e);
+void rs_words_ctx_gone(struct rs_engine *e, uint64_t ctx); /* engine.lock */
 void rs_memory_fini(struct rs_engine *e);
 
 /* alias.c */
@@ -610,6 +613,7 @@ struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, stru
 int rs_check_has(const struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
 		 uint64_t off);
 void rs_replay_finish_ready(struct rs_engine *e, int wait);
+void rs_replay_finish_ctx(struct rs_engine *e, uint64_t ctx);
 
 /* generator.c */
 void rs_draws_free(struct rs_engine *e, struct rs_segment *s);

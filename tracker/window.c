@@ -429,10 +429,15 @@ static struct rs_replay *close_window(struct rs_engine *e, struct rs_oplist *l, 
 static void launch_record(struct rs_engine *e, struct rs_oplist *l, struct rs_replay *r,
 			  uint32_t last_q)
 {
+	struct rs_queue q = {0, 0};
+
 	rs_oplist_run(e, l);
 	if (!r)
 		return;
-	if (last_q && e->ops->event_record(e->ops->opaque, rs_queue_of(e, last_q - 1), &r->event)) {
+	if (last_q)
+		q = rs_queue_of(e, last_q - 1);
+	r->ctx = q.ctx;
+	if (last_q && e->ops->event_record(e->ops->opaque, q, &r->event)) {
 		r->event = 0;
 		r->flags |= RS_F_INTERNAL;
 	}
