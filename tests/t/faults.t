@@ -172,13 +172,16 @@ def check_program(program, pool):
         plain = program.plain[mode]
         ok(program.view(mode, plain) == program.view(mode, program.plain["none"]),
            f"{program.command}: {mode} without a failure shows what no tool shows")
+        if mode == "preserve":
+            ok(plain.records and all(r["outcome"] == "match" for r in plain.records),
+               f"{program.command}: {len(plain.records)} replays, all match")
         ok(faults and not bad, f"{program.command}: {mode}, {len(faults)} failures, each seen as without the tool",
            f"{len(bad)} are not", *bad[:int(os.environ.get("FAULTS_SHOWN") or 12)])
 
 
 def main():
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        programs = [("faults", Segments), ("faults --streams", Segments)]
+        programs = [("faults", Segments), ("faults --streams", Segments), ("contexts", Words)]
         programs += [(f"hazards {case}", Words) for case in ("c01", "c09 --streams", "c10 210", "c14")]
         for command, judge in programs:
             if len(sys.argv) < 2 or command in sys.argv[1:]:
