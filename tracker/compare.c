@@ -347,8 +347,8 @@ static void finish(struct rs_engine *e, int wait, uint64_t ctx)
 
 		pthread_mutex_lock(&e->lock);
 		r = e->flight;
-		if (r && r->busy)
-			r = NULL; /* another thread is asking about it */
+		if (r && (r->busy || r->pins))
+			r = NULL; /* another thread is asking about it, or still at work on it */
 		if (r)
 			r->busy = 1;
 		pthread_mutex_unlock(&e->lock);

@@ -344,6 +344,7 @@ struct rs_replay {
 	uint64_t begin_ns, end_ns;
 	RS_VEC(struct rs_check) checks;
 	uint32_t extra, skipped; /* calls that the forward did not make; that the replay left out */
+	uint32_t pins;		 /* operations in flight that may still have something to say */
 	uint8_t busy;		 /* a thread is asking the driver about `event` */
 	uint64_t event;		 /* 0: nothing to wait for */
 	uint64_t ctx;		 /* of the event */
@@ -591,6 +592,7 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 			uint64_t off, uint64_t len, const struct rs_writer *writer);
 void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q);
 int rs_range_is_live(const struct rs_alloc *a, uint64_t off, uint64_t len, uint64_t ver);
+void rs_op_concerns(struct rs_op *op, struct rs_replay *rec);
 void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len);
 
 /* restore.c */

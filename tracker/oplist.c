@@ -242,6 +242,8 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 	for (i = 0; op->unordered && op->kind == RS_OP_ORDER && i < op->rec->checks.n; i++)
 		if (op->rec->checks.v[i].b)
 			op->rec->checks.v[i].b->failed = 1;
+	if (op->rec)
+		op->rec->pins--;
 	if (op->keep)
 		op->keep->pins--;
 	if (op->guard)

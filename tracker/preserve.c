@@ -65,6 +65,13 @@ void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len
 	op->len = len;
 }
 
+/* The operation's failure is the record's business: it must not be finished before. */
+void rs_op_concerns(struct rs_op *op, struct rs_replay *rec)
+{
+	op->rec = rec;
+	rec->pins++;
+}
+
 /* Plan a digest of live bytes. One reference for the caller; NULL: no memory. */
 struct rs_words *rs_plan_digest(struct rs_oplist *l, uint32_t q, struct rs_alloc *a, uint64_t off,
 				uint64_t len)

@@ -181,7 +181,7 @@ static struct rs_op *plan_swap(struct rs_engine *e, struct rs_oplist *l, uint32_
 	rs_op_bind(op, a, k->off, k->len);
 	op->keep = k;
 	k->pins++;
-	op->rec = w->rec;
+	rs_op_concerns(op, w->rec);
 	return op;
 }
 
@@ -303,7 +303,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	k->pins++;
 	op->guard = p2;
 	p2->pins++;
-	op->rec = w->rec;
+	rs_op_concerns(op, w->rec);
 	rs_fence(e, a, q);
 	if (off == k->off && len == k->len)
 		check_shown(l, q, w, a, k, k->digest);
@@ -472,7 +472,7 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	op->back = 1;
 	op->keep = k;
 	k->pins++;
-	op->rec = w->rec;
+	rs_op_concerns(op, w->rec);
 	if (place(e, a, h->off, h->len, k->ver))
 		w->rec->flags |= RS_F_INTERNAL;
 	rs_fence(e, a, q);

@@ -377,7 +377,8 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 
 		rs_oplist_order(l, e->digest_queues | w->queues, q);
 		if (l->n > n)
-			l->v[n].rec = r; /* without it nobody knows when the digests are there */
+			rs_op_concerns(&l->v[n],
+				       r); /* without it nobody knows when the digests are there */
 		e->digest_queues = RS_QBIT(q);
 	}
 	r->end_ns = rs_now_ns();
