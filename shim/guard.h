@@ -85,14 +85,14 @@ void rs_guard_look(void);
 
 static inline void rs_guard_before(struct rs_tls *t, struct rs_call *call)
 {
-	RS_ENGINE(rs_engine_before(rs_state.engine, t->thread, call));
+	rs_engine_before(rs_state.engine, t->thread, call); /* keeps errno */
 }
 
 static inline void rs_guard_after(struct rs_tls *t, struct rs_call *call, CUresult result)
 {
-	RS_ENGINE(rs_engine_after(rs_state.engine, t->thread, call, result == CUDA_SUCCESS));
+	rs_engine_after(rs_state.engine, t->thread, call, result == CUDA_SUCCESS);
 	if (rs_unlikely(rs_state.opt.strict))
-		rs_guard_look();
+		RS_ENGINE(rs_guard_look());
 }
 
 static inline void rs_guard_poll(void)

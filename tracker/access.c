@@ -8,6 +8,7 @@
  *
  * Callers: the shim, any thread; engine.lock is taken here.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -607,6 +608,7 @@ __attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thre
 	struct rs_oplist list;
 	struct rs_callstate c = {.e = e, .l = &list, .call = call};
 	struct rs_window *w;
+	int saved = errno;
 	uint32_t i;
 
 	rs_oplist_init(&list);
@@ -630,6 +632,7 @@ __attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thre
 		touch_model(&c);
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
+	errno = saved;
 }
 
 void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
@@ -655,8 +658,7 @@ static void compare_overwritten(struct rs_engine *e, const struct rs_call *call,
 	rs_oplist_run(e, &list);
 }
 
-__attribute__((noinline)) static void follow_up(struct rs_engine *e, struct rs_thread *t,
-						struct rs_call *call, int ok)
+static void follow_up(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
 {
 	struct rs_oplist list;
 	struct rs_callstate c = {.e = e, .l = &list, .call = call, .number = call->private_[0]};
@@ -676,14 +678,25 @@ __attribute__((noinline)) static void follow_up(struct rs_engine *e, struct rs_t
 	rs_oplist_run(e, &list);
 }
 
-void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
+/* Apart from its caller for the same reason as follow. */
+__attribute__((noinline)) static void after_followed(struct rs_engine *e, struct rs_thread *t,
+						     struct rs_call *call, int ok, int in_window)
 {
+	int saved = errno;
+
 	if (ok && call->synchronous)
 		rs_engine_synced_queue(e, t, call->q);
 	if (__atomic_load_n(&e->thins_new, __ATOMIC_RELAXED))
 		compare_overwritten(e, call, ok);
-	if (call->capturing || (!e->config.verify && e->config.mode != RS_MODE_AUDIT))
-		return;
-	if (next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED))
+	if (in_window && !call->capturing && (e->config.verify || e->config.mode == RS_MODE_AUDIT))
 		follow_up(e, t, call, ok);
+	errno = saved;
+}
+
+void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
+{
+	int in_window = next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED);
+
+	if (in_window || call->synchronous || __atomic_load_n(&e->thins_new, __ATOMIC_RELAXED))
+		after_followed(e, t, call, ok, in_window);
 }

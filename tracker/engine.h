@@ -239,7 +239,7 @@ struct rs_call {
 int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_queue q);
 
 /*
- * A launch of many kernels and copies at once (a graph): before for each in an order that the graph allows,
+ * Both keep errno. A launch of many kernels and copies at once (a graph): before for each in an order that the graph allows,
  * the real call, after for each, in the same order. A write that is over before the launch is (a later call
  * writes the same bytes, or frees them) is then none (dir).
  */
