@@ -171,11 +171,12 @@ void rs_words_reap(struct rs_engine *e)
 /* Free ones of a list that were the context's. memory_lock held. */
 static void drop_ctx(struct rs_words **at, uint64_t ctx)
 {
-	struct rs_words *w;
+	struct rs_words *w, *next;
 
-	while ((w = *at)) {
+	for (w = *at; w; w = next) {
+		next = w->next;
 		if (w->ctx == ctx) {
-			*at = w->next;
+			*at = next;
 			free(w);
 		} else {
 			at = &w->next;
