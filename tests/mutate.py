@@ -53,7 +53,7 @@ MUTATIONS = [
     ("a step does not close open replays", "tracker/window.c",
      "\tabort_windows(e, &t->top);\n\tabort_windows(e, &e->process);", ""),
     ("state and product are decided per allocation", "tracker/locate.c",
-     "\t\tadd(l, a, off, min64(x->bytes, bytes - off));", "\t\tadd(l, a, 0, bytes);"),
+     "\t\tadd(l, a, off, rs_min64(x->bytes, bytes - off));", "\t\tadd(l, a, 0, bytes);"),
     ("a second address is other memory", "tracker/locate.c",
      "\t\t\tadd_backing(l, m->alloc, m->off + (from - base), to - from);",
      "\t\t\tadd_backing(l, m->alloc, from - base, to - from);"),

@@ -47,16 +47,6 @@ static void add(struct list *l, struct rs_alloc *a, uint64_t off, uint64_t len)
 		.a = a, .off = off, .len = len, .access = l->access, .piece = l->piece++};
 }
 
-static uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t max64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Bytes of a backing, or of what is bound to a multicast object there. */
 static void add_backing(struct list *l, struct rs_alloc *a, uint64_t off, uint64_t len)
 {
@@ -68,7 +58,7 @@ static void add_backing(struct list *l, struct rs_alloc *a, uint64_t off, uint64
 	}
 	for (i = 0; i < a->binds.n; i++) {
 		const struct rs_bind *b = &a->binds.v[i];
-		uint64_t from = max64(off, b->at), to = min64(off + len, b->at + b->len);
+		uint64_t from = rs_max64(off, b->at), to = rs_min64(off + len, b->at + b->len);
 
 		if (from < to)
 			add(l, b->alloc, b->off + (from - b->at), to - from);
@@ -85,7 +75,7 @@ static void add_mapped(struct list *l, uint64_t lo, uint64_t hi)
 		v = rs_addrmap_next(l->c->e->map, lo, &base, &bytes);
 	for (; v && base < hi; v = rs_addrmap_next(l->c->e->map, at, &base, &bytes)) {
 		const struct rs_mapping *m = rs_mapping_of(v);
-		uint64_t from = max64(lo, base), to = min64(hi, base + bytes);
+		uint64_t from = rs_max64(lo, base), to = rs_min64(hi, base + bytes);
 
 		if (m)
 			add_backing(l, m->alloc, m->off + (from - base), to - from);
@@ -120,7 +110,7 @@ static void locate(struct list *l, const struct rs_access *x)
 	if (x->whole || a->kind == RS_ALLOC_ARRAY)
 		add(l, a, 0, bytes);
 	else
-		add(l, a, off, min64(x->bytes, bytes - off));
+		add(l, a, off, rs_min64(x->bytes, bytes - off));
 }
 
 void rs_locate(struct rs_callstate *c, struct rs_thread *t)

@@ -35,6 +35,16 @@
 #include "tracker/hash.h"
 #include "tracker/records.h"
 
+static inline uint64_t rs_min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t rs_max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* A growing array: pointer, count, capacity. RS_PUSH gives the new zeroed element or NULL. */
 #define RS_VEC(type)                                                                               \
 	struct {                                                                                   \

@@ -214,7 +214,7 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 		op->words->failed = 1;
 	if (op->failed && op->kind == RS_OP_KEEP)
 		__atomic_store_n(&op->keep->state, RS_KEEP_FAILED, __ATOMIC_RELEASE);
-	if (op->kind == RS_OP_MOVE)
+	if (op->kind == RS_OP_MOVE && op->guard->replaced)
 		e->stats.thinned_bytes -= op->len;
 	if (op->failed && op->kind == RS_OP_MOVE)
 		op->guard->replaced = 0;

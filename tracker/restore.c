@@ -7,16 +7,6 @@
  */
 #include "tracker/model.h"
 
-static uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t max64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /*
  * Something that needs no digest to be wrong: an access of the window without order to another one (RACE), or
  * one that the contract does not know (BROKEN). A forward's concerns all of its replays.
@@ -332,7 +322,7 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 {
 	while (off < end) {
 		struct rs_ext piece = a->ext.ext[rs_extmap_at(&a->ext, off)];
-		uint64_t until = min64(end, piece.off + piece.len);
+		uint64_t until = rs_min64(end, piece.off + piece.len);
 		struct rs_keep *k;
 
 		if (piece.ver == c->ver && !rs_alloc_is_volatile(a)) {
@@ -348,7 +338,7 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 			off = until;
 			continue;
 		}
-		until = min64(until, k->off + k->len);
+		until = rs_min64(until, k->off + k->len);
 		/*
 		 * Where nobody can tell state from product, putting P0 there would lose P2: leave the
 		 * bytes alone. Host memory is not changed behind the host's back either.
@@ -409,7 +399,7 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 	}
 	for (i = 0; t && i < t->claims.n; i++) {
 		const struct rs_claim *c = &t->claims.v[i];
-		uint64_t from = max64(off, c->off), to = min64(off + len, c->off + c->len);
+		uint64_t from = rs_max64(off, c->off), to = rs_min64(off + len, c->off + c->len);
 
 		if (from >= to)
 			continue;
