@@ -75,6 +75,13 @@ struct rs_devops {
 	int (*event_done)(void *opaque, uint64_t event);  /* 1 passed, 0 not yet, -errno */
 	int (*event_sync)(void *opaque, uint64_t event);  /* blocks the host */
 	void (*event_free)(void *opaque, uint64_t event); /* legal while work still waits on it */
+	/*
+	 * A moment of the queue, and the time from one to another, maybe of another queue of the context. -EAGAIN: `to` has
+	 * not passed yet; any other error: it cannot be told. NULL: the device has no clock.
+	 */
+	int (*mark)(void *opaque, struct rs_queue q, uint64_t *ret_mark);
+	int (*elapsed)(void *opaque, uint64_t from, uint64_t to, uint64_t *ret_ns);
+	void (*mark_free)(void *opaque, uint64_t mark);
 };
 
 #endif

@@ -17,7 +17,9 @@
 #ifndef RS_TRACKER_ENGINE_H
 #define RS_TRACKER_ENGINE_H
 
+#include "tracker/costs.h"
 #include "tracker/devops.h"
+#include "tracker/plan.h"
 
 struct rs_alloc;
 struct rs_engine;
@@ -36,6 +38,7 @@ struct rs_engine_config {
 	uint8_t verify;	       /* compare products and restores by digest */
 	uint8_t profile;       /* sum up what segments do, for rs_engine_learned */
 	uint8_t order;	       /* the caller tells what orders its streams */
+	uint8_t costs;	       /* measure times and memory, for rs_engine_costs */
 	uint32_t
 		sample; /* digest one in so many claims, to notice writers that nobody saw; 0: none */
 };
@@ -335,6 +338,43 @@ int rs_engine_term(struct rs_engine *e, const char *segment, const struct rs_ter
 int rs_engine_expect_calls(struct rs_engine *e, const char *segment, uint64_t calls);
 /* No other segments than those that something has been said of are expected: theirs are other calls (RS081). */
 int rs_engine_expect_none(struct rs_engine *e);
+
+/* --- costs and plans -------------------------------------------------------------------------- */
+
+/* What was measured so far, called in turn without a lock held. Best right after a step marker. */
+struct rs_cost_visitor {
+	void *arg;
+	void (*segment)(void *arg, const struct rs_cost *cost); /* in forward order */
+	void (*share)(void *arg, const struct rs_cost_share *share);
+	void (*rate)(void *arg, const struct rs_cost_rate *rate);
+	void (*usage)(void *arg, const struct rs_cost_usage *usage);
+};
+/* 0 or -ENOMEM. Any of the functions may be NULL. Host only: never calls the driver. */
+int rs_engine_costs(struct rs_engine *e, const struct rs_cost_visitor *visitor);
+/*
+ * Busy time of a window, as somebody else has measured it (CUPTI). window: rs_engine_window() while it was the thread's
+ * innermost segment window, a number that is not given again; 0: there is none. Told at any time later.
+ */
+uint64_t rs_engine_window(const struct rs_thread *t);
+void rs_engine_cost_busy(struct rs_engine *e, uint64_t window, uint64_t ns);
+/* At the end of the run: the same as lines of events.jsonl. */
+void rs_engine_costs_write(struct rs_engine *e);
+
+/*
+ * Obey a plan: from the next step marker whose number is at least head->from_step. Then the arena is reserved in
+ * context q.ctx; a plan that cannot be obeyed is refused, and the one before it stays in force. Entries are copied. Any
+ * thread. NULL, or generation 0: preserve as without a plan from the next step on. 0, -EINVAL (malformed), -ENOMEM.
+ */
+int rs_engine_plan(struct rs_engine *e, struct rs_queue q, const struct rs_plan_head *head,
+		   const struct rs_plan_entry *entries);
+void rs_engine_plan_status(struct rs_engine *e, struct rs_plan_status *ret);
+/*
+ * The program asks, before its forward or inside of it, whether to keep this invocation's activations: 1 yes, 0 it will replay.
+ * invocation -1: the innermost open forward of that name, or the next one. Whoever was told 1 and replays all the same gets
+ * a rejection: nothing was preserved.
+ */
+int rs_engine_retain(struct rs_engine *e, struct rs_thread *t, const char *segment,
+		     int64_t invocation);
 
 /* --- numbers -------------------------------------------------------------------------------- */
 
