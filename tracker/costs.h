@@ -56,6 +56,9 @@ struct rs_cost {
 	uint64_t own_bytes,
 		own_pieces; /* of kept_bytes: what no other segment needs (see rs_cost_share) */
 	uint64_t draw_bytes;
+	/* What REGIONS would keep when the forward reads it: what is known to be overwritten, of any step so far. */
+	uint64_t region_bytes, region_pieces;
+	uint64_t replays; /* most of one forward; times are of one of them, bytes serve all */
 };
 
 /* Overwritten bytes that several segments need in the same version: one copy serves all. */
