@@ -113,7 +113,7 @@ void rs_wire_init(struct rs_wire *w, uint64_t planner_pid);
 /* The program: is this an area that it understands? 0, or -EPROTO and what is wrong with it. */
 int rs_wire_check(const struct rs_wire *w, uint64_t bytes, const char **ret_why);
 
-/* The planner publishes; head->generation is set here, to one more than the last one's. Returns it. */
+/* The planner publishes; head->generation is set here, to one more than the last one's. Returns it; 0: too many entries. */
 uint64_t rs_wire_publish(struct rs_wire *w, struct rs_plan_head *head,
 			 const struct rs_plan_entry *entries);
 /*
@@ -160,5 +160,24 @@ struct rs_wire_answer {
 int rs_wire_path(const char *name, char *const *env, char *out, unsigned size);
 /* Is the socket's directory the user's own, and closed to others? 0 or -errno (-EACCES: it is not). */
 int rs_wire_trust(const char *path);
+
+/*
+ * The other end's use of it. Nothing here waits: descriptors are non-blocking (and closed on exec), to be polled by who can
+ * wait. A connection, or -errno: -ENOENT, -ECONNREFUSED: there is no planner; -EAGAIN: it is busy; -EACCES: the directory
+ * is not to be trusted, or somebody else listens.
+ */
+int rs_wire_dial(const char *path);
+/* Magic and version are filled in. 0 or -errno. */
+int rs_wire_ask(int fd, struct rs_wire_request *request);
+/*
+ * 0: *ret_area is the area's descriptor, or -1 if the answer has none; text follows. -EAGAIN: nothing yet; -EPIPE: the
+ * other side is gone; -EPROTO: what came is no answer (of this version).
+ */
+int rs_wire_answer(int fd, struct rs_wire_answer *ret_answer, int *ret_area);
+/*
+ * Map an area and check it (rs_wire_check): also that nobody can shrink it and that all of it has memory. 0 or -errno and a
+ * reason. The descriptor stays the caller's, and is not needed any more; munmap(*ret_wire, sizeof(struct rs_wire)).
+ */
+int rs_wire_map(int area, struct rs_wire **ret_wire, const char **ret_why);
 
 #endif
