@@ -164,10 +164,11 @@ void rs_devops_ctx_destroy(uint64_t ctx)
 		__atomic_store_n(&c->ctx, 0, __ATOMIC_RELAXED);
 		for (i = 0; i < RS_DEV_NKERNELS; i++)
 			__atomic_store_n(&c->kernel[i], NULL, __ATOMIC_RELAXED);
-		while ((e = c->spare)) {
-			c->spare = e->next;
-			free(e);
-		}
+		for (i = 0; i < RS_DEV_NSPARE; i++)
+			while ((e = c->spare[i])) {
+				c->spare[i] = e->next;
+				free(e);
+			}
 	}
 	if (last_ctx == ctx)
 		last_ctx = 0;
@@ -258,4 +259,7 @@ const struct rs_devops rs_devops_ops = {
 	.event_done = rs_dev_event_done,
 	.event_sync = rs_dev_event_sync,
 	.event_free = rs_dev_event_free,
+	.mark = rs_dev_mark,
+	.elapsed = rs_dev_elapsed,
+	.mark_free = rs_dev_mark_free,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of the engine's operations on the real driver share: devops.c (contexts, memory),
- * devorder.c (events), devkernels.c (kernels), devarrays.c (arrays).
+ * devorder.c (events), devclock.c (marks), devkernels.c (kernels), devarrays.c (arrays).
  */
 #ifndef RS_SHIM_DEVOPS_H
 #define RS_SHIM_DEVOPS_H
@@ -23,6 +23,9 @@ enum rs_dev_kernel {
 		RS_DEV_NKERNELS
 };
 
+/* Kinds of events, each with its own spare ones. */
+enum rs_dev_spare { RS_DEV_ORDER, RS_DEV_CLOCK, RS_DEV_NSPARE };
+
 struct rs_dev_event {
 	CUevent handle;
 	uint64_t capture; /* the stream capture that it was recorded in last; 0: none */
@@ -36,7 +39,7 @@ struct rs_dev_context {
 	CUfunction kernel[RS_DEV_NKERNELS]; /* loaded at first use */
 	uint32_t refused;		    /* bit of each kernel that this driver does not take */
 	CUmemoryPool pool;		    /* made at first use */
-	struct rs_dev_event *spare;
+	struct rs_dev_event *spare[RS_DEV_NSPARE];
 	struct rs_dev_context *next;
 };
 
@@ -85,10 +88,20 @@ int rs_dev_array_diff(struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
 int rs_dev_array_move(struct rs_queue q, const struct rs_move *list, uint64_t n);
 
 /* devorder.c */
+/* A spare event, or a new one; NULL: the driver makes none. In the context. */
+struct rs_dev_event *rs_dev_event_take(struct rs_dev_context *c, enum rs_dev_spare kind);
+void rs_dev_event_put(struct rs_dev_event *e, enum rs_dev_spare kind);
+/* The capture that the stream takes part in, 0: none. In the context. */
+CUresult rs_dev_capture_of(CUstream s, uint64_t *ret);
 int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event);
 int rs_dev_event_wait(void *opaque, struct rs_queue q, uint64_t event);
 int rs_dev_event_done(void *opaque, uint64_t event);
 int rs_dev_event_sync(void *opaque, uint64_t event);
 void rs_dev_event_free(void *opaque, uint64_t event);
+
+/* devclock.c */
+int rs_dev_mark(void *opaque, struct rs_queue q, uint64_t *ret_mark);
+int rs_dev_elapsed(void *opaque, uint64_t from, uint64_t to, uint64_t *ret_ns);
+void rs_dev_mark_free(void *opaque, uint64_t mark);
 
 #endif

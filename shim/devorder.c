@@ -11,19 +11,20 @@
 
 #include <stdlib.h>
 
-static struct rs_dev_event *take_event(struct rs_dev_context *c)
+struct rs_dev_event *rs_dev_event_take(struct rs_dev_context *c, enum rs_dev_spare kind)
 {
+	unsigned flags = kind == RS_DEV_CLOCK ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
 	struct rs_dev_event *e;
 
 	rs_dev_lock();
-	e = c->spare;
+	e = c->spare[kind];
 	if (e)
-		c->spare = e->next;
+		c->spare[kind] = e->next;
 	rs_dev_unlock();
 	if (e)
 		return e;
 	e = calloc(1, sizeof(*e));
-	if (e && rs_real.cuEventCreate(&e->handle, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+	if (e && rs_real.cuEventCreate(&e->handle, flags) != CUDA_SUCCESS) {
 		free(e);
 		return NULL;
 	}
@@ -32,26 +33,29 @@ static struct rs_dev_event *take_event(struct rs_dev_context *c)
 	return e;
 }
 
-void rs_dev_event_free(void *opaque, uint64_t event)
+void rs_dev_event_put(struct rs_dev_event *e, enum rs_dev_spare kind)
 {
-	struct rs_dev_event *e = (struct rs_dev_event *)(uintptr_t)event;
 	int gone;
 
-	(void)opaque;
 	rs_dev_lock();
 	gone = !e->context->ctx;
 	if (!gone) {
 		/* Recording it again does not disturb waits that are already enqueued. */
-		e->next = e->context->spare;
-		e->context->spare = e;
+		e->next = e->context->spare[kind];
+		e->context->spare[kind] = e;
 	}
 	rs_dev_unlock();
 	if (gone)
 		free(e);
 }
 
-/* The capture that the stream takes part in, 0: none. In the context. */
-static CUresult capture_of(CUstream s, uint64_t *ret)
+void rs_dev_event_free(void *opaque, uint64_t event)
+{
+	(void)opaque;
+	rs_dev_event_put((struct rs_dev_event *)(uintptr_t)event, RS_DEV_ORDER);
+}
+
+CUresult rs_dev_capture_of(CUstream s, uint64_t *ret)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	cuuint64_t id = 0;
@@ -83,9 +87,9 @@ int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event)
 	r = rs_dev_enter_queue(&f, q);
 	if (r)
 		return r;
-	result = capture_of(rs_dev_stream(q), &capture);
+	result = rs_dev_capture_of(rs_dev_stream(q), &capture);
 	if (result == CUDA_SUCCESS) {
-		e = take_event(c);
+		e = rs_dev_event_take(c, RS_DEV_ORDER);
 		result = e ? rs_real.cuEventRecord(e->handle, rs_dev_stream(q))
 			   : CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -113,7 +117,7 @@ int rs_dev_event_wait(void *opaque, struct rs_queue q, uint64_t event)
 	r = rs_dev_enter_queue(&f, q);
 	if (r)
 		return r;
-	result = capture_of(rs_dev_stream(q), &capture);
+	result = rs_dev_capture_of(rs_dev_stream(q), &capture);
 	if (result == CUDA_SUCCESS)
 		result = capture != e->capture
 				 ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION

@@ -327,6 +327,128 @@ static void test_capture_legacy(void)
 	ops.result_free(NULL, words);
 }
 
+/* --- the clock ----------------------------------------------------------------------------------- */
+
+static uint64_t between(uint64_t from, uint64_t to)
+{
+	uint64_t ns = ~0ull;
+	int r = ops.elapsed(NULL, from, to, &ns);
+
+	if (r)
+		tap_diag("elapsed: %d", r);
+	return r ? ~0ull : ns;
+}
+
+/* Marks between copies, all on queue 0, add up; the clock is the simulated one, so the sum is exact. */
+static void test_clock(void)
+{
+	uint64_t mark[6], one, sum = 0, bytes = SPACE / 2;
+	unsigned back = 0;
+
+	must(ops.mark(NULL, queue[0], &mark[0]));
+	for (int i = 1; i < 6; i++) {
+		must(ops.copy(NULL, queue[0], arena[1], arena[0], bytes));
+		must(ops.mark(NULL, queue[0], &mark[i]));
+	}
+	must(cuCtxSynchronize());
+	memcpy(model[1], model[0], bytes);
+	one = between(mark[0], mark[1]);
+	for (int i = 1; i < 6; i++) {
+		sum += between(mark[i - 1], mark[i]);
+		back += between(mark[i - 1], mark[i]) != one;
+	}
+	ok(one > 100 && !back, "a copy takes the same time each time");
+	/* A float's precision, at that many nanoseconds. */
+	ok(between(mark[0], mark[5]) - sum + 5 <= 10, "times add up");
+	is_u64(between(mark[2], mark[2]), 0, "nothing from a mark to itself");
+	is_int(ops.elapsed(NULL, mark[3], mark[1], &one), -ERANGE, "time does not run backwards");
+	for (int i = 0; i < 6; i++)
+		ops.mark_free(NULL, mark[i]);
+}
+
+static void test_clock_queues(void)
+{
+	uint64_t m[4], event, ns = 7, alone;
+
+	must(simcuda_set_schedule("lazy"));
+	must(ops.mark(NULL, queue[0], &m[0]));
+	must(ops.copy(NULL, queue[0], arena[1], arena[0], SPACE));
+	must(ops.mark(NULL, queue[0], &m[1]));
+	must(ops.event_record(NULL, queue[0], &event));
+	must(ops.event_wait(NULL, queue[1], event));
+	must(ops.copy(NULL, queue[1], arena[0], arena[1], SPACE / 2));
+	must(ops.mark(NULL, queue[1], &m[2]));
+	is_int(ops.elapsed(NULL, m[0], m[2], &ns), -EAGAIN, "a mark that has not passed");
+	is_u64(ns, 7, "leaves the result alone");
+	must(cuCtxSynchronize());
+	memcpy(model[1], model[0], SPACE);
+	alone = between(m[0], m[1]);
+	ok(between(m[0], m[2]) > alone && between(m[1], m[2]) < alone,
+	   "marks of two streams: the second follows the first");
+	ok(same_arenas(), "marks change no byte");
+	must(ops.mark(NULL, queue[1], &m[3]));
+	must(cuCtxSynchronize());
+	is_int(ops.elapsed(NULL, m[3], m[0], &ns), -ERANGE, "nor backwards from queue to queue");
+	ops.event_free(NULL, event);
+	for (int i = 0; i < 4; i++)
+		ops.mark_free(NULL, m[i]);
+}
+
+static void test_clock_spare(void)
+{
+	static const char one_more[] = "cuEventCreate:1=2";
+	uint64_t m[3], n[3];
+	unsigned again = 0;
+
+	for (int i = 0; i < 3; i++)
+		must(ops.mark(NULL, queue[i & 1], &m[i]));
+	for (int i = 0; i < 3; i++)
+		ops.mark_free(NULL, m[i]);
+	must(simcuda_set_fail(one_more));
+	for (int i = 0; i < 3; i++) {
+		is_int(ops.mark(NULL, queue[0], &n[i]), 0, "a spare mark");
+		for (int k = 0; k < 3; k++)
+			again += n[i] == m[k];
+	}
+	is_u64(again, 3, "each is one that was given back");
+	for (int i = 0; i < 3; i++)
+		ops.mark_free(NULL, n[i]);
+	must(simcuda_set_fail(""));
+}
+
+static void test_clock_capture(void)
+{
+	struct rs_queue other = {.ctx = (uintptr_t)ctx, .stream = 1ull << 63 | 77};
+	struct rs_queue legacy = {.ctx = (uintptr_t)ctx};
+	uint64_t m = 7, before, after;
+	CUstream blocking;
+	CUgraph g;
+
+	is_int(ops.mark(NULL, other, &m), -EINVAL, "another thread's own stream has no mark");
+	must(ops.mark(NULL, queue[0], &before));
+	must(cuCtxSynchronize());
+	begin(stream[0]);
+	is_int(ops.mark(NULL, queue[0], &m), -EXDEV, "no mark in a capture");
+	must(ops.copy(NULL, queue[0], arena[1], arena[0], 64));
+	must(ops.mark(NULL, queue[1], &after));
+	is_int(ops.elapsed(NULL, before, before, &m), 0, "marks from outside are still told");
+	g = end(stream[0]);
+	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_MEMCPY), 1, "with what the program put into it");
+	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_EVENT_RECORD), 0, "and nothing else");
+	must(cuGraphDestroy(g));
+	must(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	begin(blocking);
+	is_int(ops.mark(NULL, legacy, &m), -EXDEV, "nor one that would break a capture");
+	must(ops.copy(NULL, (struct rs_queue){(uintptr_t)ctx, (uintptr_t)blocking}, arena[1],
+		      arena[0], 64));
+	must(cuGraphDestroy(end(blocking)));
+	must(cuStreamDestroy_v2(blocking));
+	is_int(ops.mark(NULL, legacy, &m), 0, "the legacy stream has marks");
+	ops.mark_free(NULL, m);
+	ops.mark_free(NULL, before);
+	ops.mark_free(NULL, after);
+}
+
 /* --- contexts ------------------------------------------------------------------------------------ */
 
 static void open_context(const char *fail)
@@ -347,14 +469,18 @@ static void open_context(const char *fail)
 
 static void close_context(void)
 {
-	uint64_t event;
+	uint64_t event, mark, ns = 7;
 
 	must(ops.event_record(NULL, queue[0], &event));
+	must(ops.mark(NULL, queue[0], &mark));
 	ops.free(NULL, queue[0], arena[0]);
 	ops.free(NULL, queue[1], arena[1]);
 	rs_devops_ctx_destroy((uintptr_t)ctx); /* as the wrapper does */
 	must(cuCtxDestroy_v2(ctx));
 	is_int(ops.event_done(NULL, event), 1, "an event outlives its context as passed");
+	is_int(ops.elapsed(NULL, mark, mark, &ns), -ENODEV,
+	       "a mark as one that nothing is known of");
+	ops.mark_free(NULL, mark);
 	must(simcuda_set_fail(""));
 	ops.event_free(NULL, event);
 }
@@ -405,6 +531,10 @@ int main(void)
 	test_arrays();
 	test_capture_order();
 	test_capture_legacy();
+	test_clock();
+	test_clock_queues();
+	test_clock_spare();
+	test_clock_capture();
 	close_context();
 	test_refused();
 	return tap_done();

@@ -10,6 +10,7 @@
 
 #include "shim/arrays.c"
 #include "shim/devarrays.c"
+#include "shim/devclock.c"
 #include "shim/devkernels.c"
 #include "shim/devops.c"
 #include "shim/devorder.c"
@@ -29,6 +30,8 @@
 	X(cuMemFreeHost)                                                                           \
 	X(cuEventCreate)                                                                           \
 	X(cuEventRecord)                                                                           \
+	X(cuEventElapsedTime)                                                                      \
+	X(cuEventElapsedTime_v2)                                                                   \
 	X(cuEventQuery)                                                                            \
 	X(cuEventSynchronize)                                                                      \
 	X(cuStreamWaitEvent)                                                                       \

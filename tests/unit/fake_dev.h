@@ -6,6 +6,9 @@
  *
  * Single threaded. Everything the engine asks for goes through `fake_ops`; the test's own "kernels" are
  * closures on the same queues. fail_alloc/fail_copy count down to an injected failure.
+ *
+ * Its clock: an operation begins when its queue and what it waits for have ended, and takes FAKE_OP_NS and FAKE_BYTE_NS
+ * for each byte (a call: fake.call_ns; events and marks: nothing). So times are the same for every order of running.
  */
 #ifndef FAKE_DEV_H
 #define FAKE_DEV_H
@@ -21,6 +24,9 @@
 #define FAKE_QUEUES 8
 #define FAKE_OPS    256
 
+#define FAKE_OP_NS   1000
+#define FAKE_BYTE_NS 1
+
 struct fake_op {
 	enum {
 		FAKE_COPY,
@@ -34,12 +40,14 @@ struct fake_op {
 	uint64_t dst, src, bytes;
 	uint64_t *out;
 	uint64_t event;
+	uint64_t ns; /* of a call */
 	void (*fn)(void *arg);
 	void *arg;
 };
 
 struct fake_event {
 	uint8_t recorded, passed;
+	uint64_t ns; /* when it passed, on the device's clock */
 };
 
 struct fake_slab {
@@ -58,6 +66,10 @@ static struct {
 	unsigned head[FAKE_QUEUES], tail[FAKE_QUEUES];
 	struct fake_event *event;
 	uint64_t nevents, cap;
+	uint64_t clock[FAKE_QUEUES]; /* when what has run in the queue ended */
+	uint64_t call_ns;	     /* what a call enqueued from now on takes */
+	int fail_mark;		     /* as fail_alloc */
+	uint64_t live_marks;
 	uint64_t rng;
 	int eager;
 	unsigned lazy;		   /* an enqueue runs something once in 2^lazy times */
@@ -87,6 +99,25 @@ static void fake_exchange(uint8_t *a, uint8_t *b, uint64_t n)
 	}
 }
 
+/* The queue's clock moves on over op. */
+static void fake_tick(uint64_t *clock, const struct fake_op *op)
+{
+	switch (op->kind) {
+	case FAKE_RECORD:
+		fake.event[op->event].ns = *clock;
+		break;
+	case FAKE_WAIT:
+		if (*clock < fake.event[op->event].ns)
+			*clock = fake.event[op->event].ns;
+		break;
+	case FAKE_CALL:
+		*clock += op->ns;
+		break;
+	default:
+		*clock += FAKE_OP_NS + FAKE_BYTE_NS * op->bytes;
+	}
+}
+
 /* Run the head of queue q if it may run. */
 static int fake_run_one(unsigned q)
 {
@@ -98,6 +129,7 @@ static int fake_run_one(unsigned q)
 	if (!fake_ready(&op))
 		return 0;
 	fake.head[q]++;
+	fake_tick(&fake.clock[q], &op);
 	switch (op.kind) {
 	case FAKE_COPY:
 		memmove((void *)op.dst, (void *)op.src, op.bytes);
@@ -174,7 +206,7 @@ static int fake_enqueue(struct rs_queue q, struct fake_op op)
 static void fake_call(unsigned stream, void (*fn)(void *), void *arg)
 {
 	fake_enqueue((struct rs_queue){.ctx = 1, .stream = stream},
-		     (struct fake_op){.kind = FAKE_CALL, .fn = fn, .arg = arg});
+		     (struct fake_op){.kind = FAKE_CALL, .fn = fn, .arg = arg, .ns = fake.call_ns});
 }
 
 static inline void fake_block_free(struct fake_block *b)
@@ -325,6 +357,37 @@ static void fake_event_free(void *o, uint64_t event)
 	(void)event;
 }
 
+static int fake_mark(void *o, struct rs_queue q, uint64_t *ret)
+{
+	int r;
+
+	if (fake.fail_mark < 0 || (fake.fail_mark && !--fake.fail_mark))
+		return -EXDEV;
+	r = fake_event_record(o, q, ret);
+	fake.live_marks += !r;
+	return r;
+}
+
+static int fake_elapsed(void *o, uint64_t from, uint64_t to, uint64_t *ret_ns)
+{
+	const struct fake_event *a = &fake.event[from - 1], *b = &fake.event[to - 1];
+
+	(void)o;
+	if (!a->passed || !b->passed)
+		return -EAGAIN;
+	if (b->ns < a->ns)
+		return -ERANGE;
+	*ret_ns = b->ns - a->ns;
+	return 0;
+}
+
+static void fake_mark_free(void *o, uint64_t mark)
+{
+	(void)o;
+	(void)mark;
+	fake.live_marks--;
+}
+
 static const struct rs_devops fake_ops = {
 	.alloc = fake_alloc,
 	.free = fake_free,
@@ -340,6 +403,9 @@ static const struct rs_devops fake_ops = {
 	.event_done = fake_event_done,
 	.event_sync = fake_event_sync,
 	.event_free = fake_event_free,
+	.mark = fake_mark,
+	.elapsed = fake_elapsed,
+	.mark_free = fake_mark_free,
 };
 
 static inline void fake_reset(uint64_t seed, int eager)
@@ -358,6 +424,7 @@ static inline void fake_reset(uint64_t seed, int eager)
 	fake.rng = seed * 2654435761u + 1;
 	fake.eager = eager;
 	fake.lazy = (unsigned)(seed % 4) * 2;
+	fake.call_ns = FAKE_OP_NS;
 }
 
 #endif
