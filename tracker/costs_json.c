@@ -50,6 +50,9 @@ void rs_cost_json(struct rs_json *j, const struct rs_cost *p)
 	PUT(own_bytes);
 	PUT(own_pieces);
 	PUT(draw_bytes);
+	PUT(region_bytes);
+	PUT(region_pieces);
+	PUT(replays);
 }
 
 void rs_cost_share_json(struct rs_json *j, const struct rs_cost_share *p)
