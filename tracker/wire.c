@@ -14,7 +14,7 @@
  * A planner that dies leaves the generation before, or the new one, whole. One that goes on with an area in which a
  * predecessor died (tests do that) makes the next odd number from whatever it finds.
  *
- * RS_WIRE_STEP() stands before each access, for tests/unit/test_wire_steps.c, which runs both sides in every order.
+ * RS_WIRE_STEP(word) stands before each access, for tests/unit/test_wire_steps.c, which runs both sides in every order.
  * Callers: the shim, the planner, any thread; of a ring's either end, one thread at a time. No locks, nothing waits.
  */
 #include "tracker/wire.h"
@@ -25,7 +25,7 @@
 #include "tracker/digest.h"
 
 #ifndef RS_WIRE_STEP
-#define RS_WIRE_STEP() ((void)0)
+#define RS_WIRE_STEP(word) ((void)(word))
 #endif
 
 #define WORDS(bytes) ((bytes) / sizeof(uint64_t))
@@ -37,13 +37,13 @@ _Static_assert((RS_WIRE_RECORDS & (RS_WIRE_RECORDS - 1)) == 0, "indices are mask
 
 static uint64_t peek(const void *word)
 {
-	RS_WIRE_STEP();
+	RS_WIRE_STEP(word);
 	return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
 }
 
 static void poke(void *word, uint64_t value)
 {
-	RS_WIRE_STEP();
+	RS_WIRE_STEP(word);
 	__atomic_store_n((uint64_t *)word, value, __ATOMIC_RELEASE);
 }
 
@@ -131,11 +131,9 @@ struct rs_wire_ring *rs_wire_claim(struct rs_wire *w)
 
 	do {
 		if (n >= RS_WIRE_RINGS) {
-			RS_WIRE_STEP();
 			atomic_fetch_add(&w->client.lost_threads, 1);
 			return NULL;
 		}
-		RS_WIRE_STEP();
 	} while (!atomic_compare_exchange_weak(&w->client.rings, &n, n + 1));
 	return &w->ring[n];
 }
