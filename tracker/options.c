@@ -49,7 +49,7 @@ static int parse_enum(const char *value, const char *choices, unsigned *ret)
 	return -EINVAL;
 }
 
-static int parse_size(const char *value, uint64_t *ret)
+int rs_options_size(const char *value, uint64_t *ret)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 	uint64_t v = 0;
@@ -105,7 +105,7 @@ static int parse_value(struct rs_options *o, enum rs_opt_id id, const char *valu
 		r = parse_enum(value, "0|1", field);
 		break;
 	case RS_OPT_SIZE:
-		r = parse_size(value, field);
+		r = rs_options_size(value, field);
 		break;
 	case RS_OPT_NUMBER:
 		r = parse_number(value, field);

@@ -59,6 +59,9 @@ int rs_options_parse(struct rs_options *ret_options, char *const *env, rs_option
 /* One line an option: name, value, origin, meaning. */
 void rs_options_print(const struct rs_options *o, rs_options_report *report, void *arg);
 
+/* Bytes with their unit, "48GiB"; "none" is 0. 0, -EINVAL, -ERANGE. */
+int rs_options_size(const char *value, uint64_t *ret);
+
 /* The value of an environment variable or NULL. */
 const char *rs_options_env(char *const *env, const char *name);
 
