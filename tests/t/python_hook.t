@@ -18,6 +18,7 @@ LIBRARY = r"""
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void say(const char *what, unsigned long long a, unsigned long long b, const char *text)
 {
@@ -37,6 +38,15 @@ int replayshim_region_drop(uint64_t address, uint64_t bytes)
 {
 	say("drop", address, bytes, "");
 	return 0;
+}
+
+int replayshim_retain(const char *name, long invocation)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "%s#%ld", name, invocation);
+	say("retain", 0, 0, text);
+	return getenv("HOOK_RETAIN") && strstr(getenv("HOOK_RETAIN"), text);
 }
 
 int replayshim_range_push(const char *text)
@@ -173,7 +183,7 @@ class Place:
 		source.write_text(LIBRARY)
 		subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", self.library, source], check=True)
 		for name, text in (("tinygrad/__init__", ""), ("tinygrad/tensor", TENSOR), ("tinygrad/nn/__init__", ""),
-				("tinygrad/nn/state", STATE), ("torch/__init__", ""), ("torch/utils/__init__", ""),
+				("tinygrad/nn/state", STATE), ("torch/__init__", "def is_grad_enabled(): return True"), ("torch/utils/__init__", ""),
 				("torch/utils/checkpoint", TORCH),
 				("torch/optim/__init__", ""), ("torch/optim/optimizer", OPTIMIZER),
 				("own/sitecustomize", "import sys; sys.own = __name__"),
@@ -290,6 +300,46 @@ print(checkpoint(half, FakeTensor(8), use_reentrant=False))
 		"ranges are closed on every path")
 
 
+def retain_tests(p):
+	"""What a plan keeps runs without a checkpoint around it; everything else as ever."""
+	code = """
+import torch, torch.utils.checkpoint as c
+from torch.utils.checkpoint import checkpoint
+class T(int): requires_grad = True
+def half(x): return x // 2
+c.CheckpointFunction.last = c.again = None
+"""
+
+	def run(text, retain):
+		calls, out, err, status = p.run(code + text, HOOK_RETAIN=retain)
+		ok(not err.count("Error"), "no error inside the hook", err)
+		words = [c.split()[0][0] + c.split()[-1] for c in calls if c.startswith(("push", "retain"))]
+		return words, out, status, sum(c.startswith("push") for c in calls) - sum(c.startswith("pop") for c in calls)
+
+	text = "print(checkpoint(half, T(6)), c.CheckpointFunction.last is None, checkpoint(half, T(8)))"
+	is_equal(run(text, "half#0"), (["rhalf#0", "pforward:half#0", "rhalf#1", "pforward:half#1"], "3 True 4\n", 0, 0),
+		"reentrant: kept without a checkpoint, asked before the forward")
+	text += "\nprint(c.CheckpointFunction.backward(c.CheckpointFunction.last, 1))"
+	is_equal(run(text, "half#0")[:2], (["rhalf#0", "pforward:half#0", "rhalf#1", "pforward:half#1", "preplay:half#1"],
+		"3 True 4\n4\n"), "reentrant: what is not kept is replayed")
+	is_equal(run("print(checkpoint(half, 6), c.CheckpointFunction.last is None)", "half#0")[:2],
+		(["pforward:half#0"], "3 False\n"), "reentrant: without an argument that needs a gradient nobody is asked")
+	text = "print(checkpoint(half, 6, use_reentrant=False), c.again is None, checkpoint(half, 8, use_reentrant=False), c.again())"
+	is_equal(run(text, "half#0"), (["rhalf#0", "pforward:half#0", "rhalf#1", "pforward:half#1", "preplay:half#1"],
+		"3 True 4 4\n", 0, 0), "generator form: the same")
+	is_equal(run("torch.is_grad_enabled = lambda: False\n" + text.replace("c.again()", "0").replace("c.again is", "None is"),
+		"half#0")[:2], (["pforward:half#0", "pforward:half#1"], "3 True 4 0\n"), "without gradients nobody is asked")
+	text = "list(c._checkpoint_without_reentrant_generator(half, False, 6)); print(c.again())"
+	is_equal(run(text, "half#0")[:2], (["pforward:half#0", "preplay:half#0"], "3\n"),
+		"random state that is not preserved: nobody is asked")
+	text = """
+def outer(x): return checkpoint(half, T(x), use_reentrant=False)
+print(checkpoint(outer, T(6)), c.CheckpointFunction.backward(c.CheckpointFunction.last, 1))
+"""
+	is_equal(run(text, "half#1")[:2], (["router#0", "pforward:outer#0", "rhalf#0", "pforward:half#0", "preplay:outer#0",
+		"pforward:half#1"], "3 3\n"), "inside of a replay nobody is asked")
+
+
 def safety_tests(p):
 	calls, out, err, status = p.run(NET + """
 Tensor.nbytes = lambda self: 1 // 0
@@ -353,6 +403,7 @@ def main():
 		p = Place(d)
 		tinygrad_tests(p)
 		torch_tests(p)
+		retain_tests(p)
 		safety_tests(p)
 		chain_tests(p)
 	print(f"1..{count}")

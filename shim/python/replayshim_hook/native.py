@@ -33,6 +33,12 @@ def region_drop(address, size):
 		f(address, size)
 
 
+def retain(name, invocation):
+	"""True: a plan has it that this invocation's activations are kept and nothing is replayed."""
+	f = _find("replayshim_retain", ctypes.c_char_p, ctypes.c_long)
+	return f is not None and f(name.encode("utf-8", "replace"), invocation) == 1
+
+
 def range_push(text):
 	f = _find("replayshim_range_push", ctypes.c_char_p)
 	if f is not None:

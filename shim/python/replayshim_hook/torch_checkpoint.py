@@ -9,8 +9,15 @@ are told apart by attribute, never by version.
 A segment is named after its function; its invocation counts the forwards of that name since the last optimizer step,
 which is the step as the library understands it. Not followed: recomputation inside a compiled graph, and frameworks
 with a checkpoint of their own.
+
+Where a plan keeps a segment's activations, its function is called without a checkpoint around it, which is what gives the
+same gradients without running it again. Not where that would be another program: without gradients, with random state that
+is not to be preserved, with contexts of the program's own, in a capture, inside of another segment's replay.
 """
 import functools
+import inspect
+import sys
+import threading
 import weakref
 
 from . import guard, native, say
@@ -18,6 +25,7 @@ from . import guard, native, say
 _step = 0
 _invocations = {}  # name -> forwards of that name in this step
 _named = weakref.WeakSet()  # modules whose buffers have been named
+_replays = threading.local()  # .depth: replays that this thread is in
 
 
 class _Segment:
@@ -35,9 +43,12 @@ class _Segment:
 
 	def run(self, phase, function, args, kwargs):
 		native.range_push("%s:%s#%d" % (phase, self.name, self.invocation))
+		depth = getattr(_replays, "depth", 0)
+		_replays.depth = depth + (phase == "replay")
 		try:
 			return function(*args, **kwargs)
 		finally:  # early stop ends a replay by an exception
+			_replays.depth = depth
 			native.range_pop()
 
 
@@ -59,16 +70,26 @@ def _begin(function, args):
 	return _Segment(function)
 
 
-def _phases(function, args):
+@guard
+def _keeps(segment, preserve_rng_state):
+	"""Is the segment to run without a checkpoint? False, too, on any doubt, and then the library is not asked."""
+	torch = sys.modules["torch"]
+	if not preserve_rng_state or not torch.is_grad_enabled() or getattr(_replays, "depth", 0):
+		return False
+	capturing = getattr(getattr(torch, "cuda", None), "is_current_stream_capturing", None)
+	if capturing is not None and torch.cuda.is_initialized() and capturing():
+		return False
+	return native.retain(segment.name, segment.invocation)
+
+
+def _phases(segment, function):
 	"""function, marked as forward when it is called first and as replay from then on."""
-	segment = _begin(function, args)
-	if segment is None:
-		return function
 	phases = iter(("forward",))
 
 	@functools.wraps(function, updated=())
 	def run(*a, **kw):
 		return segment.run(next(phases, "replay"), function, a, kw)
+	run.replayshim = True
 	return run
 
 
@@ -77,8 +98,24 @@ def _reentrant(cls):
 
 	@functools.wraps(real)
 	def forward(ctx, run_function, preserve_rng_state, *args):
-		return real(ctx, _phases(run_function, args), preserve_rng_state, *args)
+		if not getattr(run_function, "replayshim", False):
+			segment = _begin(run_function, args)
+			run_function = run_function if segment is None else _phases(segment, run_function)
+		return real(ctx, run_function, preserve_rng_state, *args)
 	cls.forward = staticmethod(forward)
+	if "apply" in vars(cls):
+		return
+
+	def apply(klass, run_function, preserve_rng_state, *args):
+		segment = _begin(run_function, args) if klass is cls else None
+		if segment is None:
+			return super(cls, klass).apply(run_function, preserve_rng_state, *args)
+		# Without an argument that needs a gradient, the checkpoint gives none to anything.
+		wants = any(getattr(a, "requires_grad", False) for a in args)
+		if wants and _keeps(segment, preserve_rng_state):
+			return segment.run("forward", run_function, args, {})
+		return super(cls, klass).apply(_phases(segment, run_function), preserve_rng_state, *args)
+	cls.apply = classmethod(apply)
 
 
 def _function(module, name):
@@ -86,8 +123,26 @@ def _function(module, name):
 
 	@functools.wraps(real)
 	def without_reentrant(function, preserve_rng_state=True, *args, **kwargs):
-		return real(_phases(function, args), preserve_rng_state, *args, **kwargs)
+		segment = _begin(function, args)
+		if segment is None:
+			return real(function, preserve_rng_state, *args, **kwargs)
+		if _keeps(segment, preserve_rng_state):
+			return segment.run("forward", function, args, kwargs)
+		return real(_phases(segment, function), preserve_rng_state, *args, **kwargs)
 	setattr(module, name, without_reentrant)
+
+
+def _preserves(real, args, kwargs):
+	"""Of a call of the generator: does it preserve random state and bring no contexts of its own?"""
+	try:
+		signature = inspect.signature(real)
+		given = signature.bind(*args, **kwargs).arguments
+		context = signature.parameters.get("context_fn")
+	except (TypeError, ValueError):
+		return False
+	if context is not None and given.get("context_fn", context.default) is not context.default:
+		return False
+	return given.get("preserve_rng_state", True)
 
 
 def _generator(module, name):
@@ -98,13 +153,21 @@ def _generator(module, name):
 		segment = _begin(fn, args)
 		if segment is None:
 			return (yield from real(fn, *args, **kwargs))
+		forward = "forward:%s#%d" % (segment.name, segment.invocation)
+		if _preserves(real, (fn, *args), kwargs) and _keeps(segment, True):
+			native.range_push(forward)
+			try:
+				yield  # the caller runs the function, and its activations are kept as those of any other
+			finally:
+				native.range_pop()
+			return None
 
 		@functools.wraps(fn, updated=())
 		def replay(*a, **kw):
 			return segment.run("replay", fn, a, kw)
 		inner = real(replay, *args, **kwargs)
 		for _ in inner:  # the forward is run by the caller, while the generator waits at its one yield
-			native.range_push("forward:%s#%d" % (segment.name, segment.invocation))
+			native.range_push(forward)
 			try:
 				yield
 			finally:
