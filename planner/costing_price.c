@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What each option of a segment takes, in bytes and ns; planner/README.md has the table. The operations are counted as
+ * preserve.c, restore.c and oplist.c of the tracker make them. Pure functions.
+ */
+#include "planner/costing_priv.h"
+
+/* --- time --------------------------------------------------------------------------------------- */
+
+/*
+ * An operation that was never timed is taken for a copy of as many bytes (digest, diff: they only read), or of twice as
+ * many (swap, move).
+ */
+static struct rs_cost_rate rate_of(const struct rs_costs *c, enum rs_rate_kind kind)
+{
+	struct rs_cost_rate r = c->rate[kind];
+
+	if (r.n)
+		return r;
+	r = c->rate[RS_RATE_COPY];
+	if (kind == RS_RATE_SWAP || kind == RS_RATE_MOVE)
+		r.gib_ns *= 2;
+	return r;
+}
+
+static uint64_t capped(unsigned __int128 ns)
+{
+	return ns < RS_MOST_PRICE ? (uint64_t)ns : RS_MOST_PRICE;
+}
+
+/* `ops` of that kind, which take these bytes together. */
+static uint64_t op_ns(const struct rs_costs *c, enum rs_rate_kind kind, uint64_t bytes,
+		      uint64_t ops)
+{
+	struct rs_cost_rate r = rate_of(c, kind);
+	unsigned __int128 moved = (unsigned __int128)bytes * r.gib_ns;
+
+	if (!bytes)
+		return 0;
+	return capped((unsigned __int128)r.each_ns * ops + ((moved + (1u << 30) - 1) >> 30));
+}
+
+/* One copy for each piece, or all pieces in one move, where the engine has been seen to make moves. */
+static uint64_t copy_ns(const struct rs_costs *c, uint64_t bytes, uint64_t pieces)
+{
+	uint64_t one_by_one = op_ns(c, RS_RATE_COPY, bytes, pieces), together;
+
+	if (pieces < 2 || !c->rate[RS_RATE_MOVE].n)
+		return one_by_one;
+	together = op_ns(c, RS_RATE_MOVE, bytes, 1);
+	return together < one_by_one ? together : one_by_one;
+}
+
+static uint64_t digest_ns(const struct rs_costs *c, uint64_t bytes, uint64_t pieces)
+{
+	return op_ns(c, RS_RATE_DIGEST, bytes, pieces);
+}
+
+uint64_t rs_costs_saving(const struct rs_costs *c, uint64_t bytes, uint64_t pieces)
+{
+	return capped((unsigned __int128)copy_ns(c, bytes, pieces) + digest_ns(c, bytes, pieces));
+}
+
+/* --- memory ------------------------------------------------------------------------------------- */
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * Activations are what is in use after a replay and was not before it. A program with a pool of its own shows none of
+ * them: if that is less than a quarter of what the forward makes, what it makes is taken instead.
+ */
+static uint64_t activations(const struct rs_cost *s)
+{
+	uint64_t shown = rs_less(s->end_replay, s->live_replay);
+
+	return shown < s->product_bytes / 4 ? s->product_bytes : shown;
+}
+
+void rs_costs_events(const struct rs_costs *c, uint32_t i, struct rs_events *ret)
+{
+	const struct rs_cost *s = &c->segment[i];
+	uint64_t shown = rs_less(s->end_replay, s->live_replay), peak, scratch, after;
+
+	ret->forward = max64(s->peak_forward, s->live_forward);
+	ret->backward_seen = !!(s->flags & RS_COST_REPLAYED);
+	ret->activations = activations(s);
+	ret->retained_forward = ret->forward;
+	if (!ret->backward_seen) {
+		ret->base = s->live_forward;
+		ret->replayed = ret->retained_backward = 0;
+		return;
+	}
+	peak = max64(max64(s->peak_backward, s->end_replay), s->live_replay);
+	scratch = peak - s->live_replay - shown;
+	ret->base = s->live_replay;
+	ret->replayed = peak;
+	ret->retained_backward = s->live_replay + scratch;
+	/*
+	 * A forward that keeps its activations makes the replay's allocations and leaves what any forward leaves, so it
+	 * takes no more than both; nor more than what it took without, and the activations.
+	 */
+	after = i + 1 < c->n ? s[1].live_forward : c->usage.turn_bytes;
+	ret->retained_forward = min64(ret->forward, max64(s->live_forward, after) + scratch);
+}
+
+/* --- options ------------------------------------------------------------------------------------ */
+
+/* Bytes in pieces: `own` are saved by this segment in any case. */
+struct need {
+	uint64_t bytes, pieces; /* overwritten, all of them */
+	uint64_t own_bytes, own_pieces;
+	uint64_t foreign; /* of the first: others need the same */
+};
+
+static struct need need_of(const struct rs_cost *s, const struct rs_common *common, uint64_t kept,
+			   uint64_t pieces)
+{
+	static const struct rs_common none = {0, 0, 0, 0};
+	struct need n;
+
+	n.bytes = max64(kept, s->own_bytes);
+	n.pieces = max64(max64(pieces, s->own_pieces), n.bytes > 0);
+	if (common) {
+		n.own_bytes =
+			max64(s->own_bytes, rs_less(n.bytes, common->bytes)) + common->loose_bytes;
+		n.own_pieces = max64(s->own_pieces, rs_less(n.pieces, common->pieces)) +
+			       common->loose_pieces;
+	} else {
+		common = &none;
+		n.own_bytes = n.bytes;
+		n.own_pieces = n.pieces;
+	}
+	n.own_pieces = max64(n.own_pieces, n.own_bytes > 0);
+	n.foreign = rs_less(n.bytes, s->own_bytes);
+	return n;
+}
+
+static uint64_t once_ns(const struct rs_cost *s)
+{
+	return s->replay.n ? s->replay.median_ns : s->forward.median_ns;
+}
+
+static uint64_t times(const struct rs_cost *s)
+{
+	return s->replays ? s->replays : 1;
+}
+
+/* The replays themselves, the digests of what they make, draws that are kept and served. */
+static unsigned __int128 replay_ns(const struct rs_costs *c, const struct rs_cost *s)
+{
+	unsigned __int128 once = once_ns(s);
+
+	once += digest_ns(c, s->product_bytes, 1) + copy_ns(c, s->draw_bytes, 1);
+	return once * times(s) + copy_ns(c, s->draw_bytes, 1);
+}
+
+/*
+ * To show a replay what was overwritten, and to put back what it found. By copy: the present bytes are saved, the kept
+ * ones shown, the present ones put back. By swap: shown, and copied back; what others still need is saved once more.
+ */
+static unsigned __int128 restore_ns(const struct rs_costs *c, const struct need *n, int is_exact,
+				    enum rs_restore restore)
+{
+	uint64_t copy = copy_ns(c, n->bytes, n->pieces);
+	uint64_t digest = digest_ns(c, n->bytes, n->pieces);
+
+	if (restore == RS_RESTORE_SWAP)
+		return (unsigned __int128)op_ns(c, RS_RATE_SWAP, n->bytes, n->pieces) + copy +
+		       (unsigned __int128)2 * digest +
+		       (n->foreign ? rs_costs_saving(c, n->foreign, n->pieces) : 0);
+	/* shown bytes are compared with the digest of the keep that they are all of */
+	return (unsigned __int128)3 * copy + digest + (is_exact ? digest : 0);
+}
+
+static struct rs_price preserve(const struct rs_costs *c, uint32_t i, enum rs_option option,
+				enum rs_restore restore, const struct need *saved,
+				const struct need *shown)
+{
+	const struct rs_cost *s = &c->segment[i];
+	int is_exact = option != RS_OPTION_WHOLE || saved->bytes == shown->bytes;
+	struct rs_price p = {.option = (uint8_t)option, .restore = (uint8_t)restore};
+	struct rs_events e;
+	unsigned __int128 ns;
+
+	rs_costs_events(c, i, &e);
+	p.forward = e.forward;
+	p.backward = e.replayed;
+	p.tool = rs_blocks(saved->own_bytes, saved->own_pieces) + rs_blocks(s->draw_bytes, 1);
+	p.scratch = restore == RS_RESTORE_COPY ? rs_blocks(shown->bytes, shown->pieces)
+					       : rs_blocks(shown->foreign, shown->pieces);
+	ns = replay_ns(c, s) + rs_costs_saving(c, saved->own_bytes, saved->own_pieces) +
+	     restore_ns(c, shown, is_exact, restore) * times(s);
+	p.time = capped(ns);
+	return p;
+}
+
+int rs_price_preserves(const struct rs_price *p)
+{
+	return p->option != RS_OPTION_RETAIN && p->option != RS_OPTION_FREE;
+}
+
+int rs_costs_is_forced(const struct rs_cost *s)
+{
+	return !(s->flags & RS_COST_REPLAYED) || s->flags & RS_COST_UNSAFE;
+}
+
+static struct rs_price retain(const struct rs_costs *c, uint32_t i)
+{
+	struct rs_price p = {.option = RS_OPTION_RETAIN};
+	struct rs_events e;
+
+	rs_costs_events(c, i, &e);
+	p.forward = e.retained_forward;
+	p.backward = e.retained_backward;
+	p.program = e.activations;
+	return p;
+}
+
+/* It has a forward, and nothing else: whatever the plan says of it makes no difference. */
+static struct rs_price never_replayed(const struct rs_costs *c, uint32_t i)
+{
+	const struct rs_cost *s = &c->segment[i];
+	struct rs_price p = {.option = s->flags & RS_COST_RETAINS ? RS_OPTION_RETAIN
+								  : RS_OPTION_UNDO};
+	struct rs_events e;
+
+	rs_costs_events(c, i, &e);
+	p.forward = e.forward;
+	return p;
+}
+
+unsigned rs_costs_prices(const struct rs_costs *c, uint32_t i, const struct rs_common *common,
+			 struct rs_price *ret)
+{
+	const struct rs_cost *s = &c->segment[i];
+	struct need kept = need_of(s, common, s->kept_bytes, s->kept_pieces);
+	struct need whole = need_of(s, common, max64(s->whole_bytes, kept.bytes),
+				    max64(s->whole_pieces, s->whole_bytes ? 0 : kept.pieces));
+	struct need regions = need_of(s, common, max64(s->region_bytes, kept.bytes),
+				      max64(s->region_pieces, kept.pieces));
+	unsigned n = 0;
+
+	if (!(s->flags & RS_COST_REPLAYED)) {
+		ret[n++] = never_replayed(c, i);
+		return n;
+	}
+	if (s->flags & RS_COST_RETAINS)
+		ret[n++] = retain(c, i);
+	if (n && s->flags & RS_COST_UNSAFE)
+		return n;
+	if (!kept.bytes && !s->draw_bytes) {
+		ret[n++] = preserve(c, i, RS_OPTION_FREE, RS_RESTORE_COPY, &kept, &kept);
+		return n;
+	}
+	ret[n++] = preserve(c, i, RS_OPTION_UNDO, RS_RESTORE_COPY, &kept, &kept);
+	if (s->flags & RS_COST_UNSAFE || !kept.bytes)
+		return n;
+	ret[n++] = preserve(c, i, RS_OPTION_UNDO, RS_RESTORE_SWAP, &kept, &kept);
+	if (s->region_bytes) {
+		ret[n++] = preserve(c, i, RS_OPTION_REGIONS, RS_RESTORE_COPY, &regions, &kept);
+		ret[n++] = preserve(c, i, RS_OPTION_REGIONS, RS_RESTORE_SWAP, &regions, &kept);
+	}
+	ret[n++] = preserve(c, i, RS_OPTION_WHOLE, RS_RESTORE_COPY, &whole, &kept);
+	/* only bytes that were overwritten as a whole can change places with what was kept of them */
+	if (whole.bytes == kept.bytes)
+		ret[n++] = preserve(c, i, RS_OPTION_WHOLE, RS_RESTORE_SWAP, &whole, &kept);
+	return n;
+}
+
+unsigned rs_costs_price(const struct rs_costs *c, uint32_t i, struct rs_priced *ret)
+{
+	struct rs_price price[RS_PRICES];
+	unsigned n = i < c->n ? rs_costs_prices(c, i, NULL, price) : 0;
+	struct rs_events e;
+
+	for (unsigned k = 0; k < n; k++) {
+		const struct rs_price *p = &price[k];
+		uint64_t most = p->backward + p->scratch;
+
+		rs_costs_events(c, i, &e);
+		ret[k] = (struct rs_priced){
+			.option = p->option,
+			.restore = p->restore,
+			.held = (int64_t)(p->program + p->tool),
+			.transient = (int64_t)rs_less(max64(most, p->forward), e.base),
+			.time = (int64_t)p->time};
+	}
+	return n;
+}
