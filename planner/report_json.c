@@ -93,6 +93,10 @@ static json_t *head_json(const struct rs_run *run)
 	json_object_set_new(o, "begin", run->begin ? json_incref(run->begin) : json_null());
 	if (run->contract)
 		json_object_set(o, "contract", run->contract);
+	if (run->plan)
+		json_object_set(o, "plan", run->plan);
+	if (run->plan_refused)
+		json_object_set(o, "plan_refused", run->plan_refused);
 	return o;
 }
 

@@ -24,5 +24,6 @@ json_int_t rs_page_num(const json_t *o, const char *key);
 void rs_page_title(const struct rs_page *p, const char *word);
 void rs_page_finding(const struct rs_page *p, const struct rs_run_finding *f);
 void rs_page_coverage(const struct rs_page *p);
+void rs_page_plan(const struct rs_page *p);
 
 #endif

@@ -216,6 +216,7 @@ void rs_report_text(FILE *out, const struct rs_run *run, const struct rs_report_
 	head(&page);
 	verdict(&page, v, reasons);
 	json_decref(reasons);
+	rs_page_plan(&page);
 	segments(&page);
 	findings(&page);
 	rs_page_coverage(&page);

@@ -71,6 +71,8 @@ void rs_run_free(struct rs_run *run)
 	json_decref(run->stats);
 	json_decref(run->bypasses);
 	json_decref(run->contract);
+	json_decref(run->plan);
+	json_decref(run->plan_refused);
 	json_decref(run->learned[0]);
 	json_decref(run->learned[1]);
 	free(run->path);

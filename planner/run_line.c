@@ -233,6 +233,49 @@ static void keep(json_t **slot, json_t *o)
 	*slot = json_incref(o);
 }
 
+static const char *check_plan(const json_t *o)
+{
+	static const char *const texts[] = {"state", "source", "text"};
+	static const char *const numbers[] = {
+		"step",	      "generation",   "budget",	    "arena",	"predicted",
+		"measured",   "steps",	      "time_ns",    "bound_ns", "segments",
+		"at_segment", "at_predicted", "at_measured"};
+	json_t *options = json_object_get(o, "options"), *value;
+	const char *key, *bad = NULL;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		text(o, texts[i], &bad);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		number(o, numbers[i], &bad);
+	if (options && !json_is_object(options))
+		return "options";
+	json_object_foreach(options, key, value) number(options, key, &bad);
+	return bad;
+}
+
+/* A plan in force is told of again at the end, with what was measured until then. */
+static void add_plan(struct rs_run *run, json_t *o)
+{
+	const char *bad = NULL, *state = text(o, "state", &bad);
+	int taken = !strcmp(state, "in-force");
+
+	if (taken || !strcmp(state, "none")) {
+		run->plans_taken += taken && !number(o, "steps", &bad);
+		keep(&run->plan, o);
+	} else {
+		run->plans_refused++;
+		keep(&run->plan_refused, o);
+	}
+}
+
+static void drop_plans(struct rs_run *run)
+{
+	json_decref(run->plan);
+	json_decref(run->plan_refused);
+	run->plan = run->plan_refused = NULL;
+	run->plans_taken = run->plans_refused = 0;
+}
+
 static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 {
 	const char *bad = NULL;
@@ -243,6 +286,7 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 		bad = check_begin(o);
 		if (!bad) {
 			keep(&run->begin, o);
+			drop_plans(run);
 			json_array_clear(run->learned[0]); /* those of a process before this one */
 			json_array_clear(run->learned[1]);
 		}
@@ -260,6 +304,10 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 		text(o, "text", &bad);
 		if (!bad)
 			keep(&run->contract, o);
+	} else if (!strcmp(kind, "plan")) {
+		bad = check_plan(o);
+		if (!bad)
+			add_plan(run, o);
 	} else if (!strcmp(kind, "segment") || !strcmp(kind, "state")) {
 		enum rs_learned_line line =
 			strcmp(kind, "segment") ? RS_RUN_LEARNED_STATE : RS_RUN_LEARNED_SEGMENT;

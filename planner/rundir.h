@@ -63,6 +63,9 @@ struct rs_run {
 	json_t *begin, *stats; /* latest such event or NULL */
 	json_t *bypasses;      /* array of such events */
 	json_t *contract;      /* latest such event or NULL */
+	json_t *plan;	       /* latest plan event of one that was taken, or NULL */
+	json_t *plan_refused;  /* and of one that was not */
+	uint64_t plans_taken, plans_refused;
 	json_t *learned[2];    /* arrays of "segment" and of "state" lines: see contract.h */
 	int ended, cut;	       /* end event seen; a last line was cut off */
 	uint64_t replays, outcome[3], seen[3][3], steps;

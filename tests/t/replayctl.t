@@ -231,6 +231,38 @@ def test_formats(tmp):
        both(p))
 
 
+def plan(state, **kw):
+    return {"v": 1, "t": "plan", "step": 4, "state": state, "source": "planner", "generation": 2, "budget": 3 << 20,
+            "arena": 1 << 20, "predicted": 2 << 20, "measured": 0, "steps": 0, "time_ns": 12345, "bound_ns": 12000,
+            "segments": 3, "options": {"retain": 2, "undo": 1}, **kw}
+
+
+def test_plan(tmp):
+    """The plan block: of the last plan that was taken, and of the last that was not."""
+    peak = plan("refused-peak", generation=3, text="9 bytes", at_segment=1, at_predicted=8, at_measured=9)
+    cases = (("none", [], []),
+             ("taken", [plan("in-force"), plan("in-force", generation=3), plan("in-force", generation=3, steps=9, measured=2 << 20)],
+              ["PLAN      in force, number 3 of planner, 2 taken in all", "peak 2.00 MiB predicted, 2.00 MiB measured, budget 3.00 MiB\n",
+               "3 segments (2 retain, 1 undo), 1.00 MiB preserved at most, adds 12.3 us to a step"]),
+             ("over", [plan("in-force", steps=1, measured=4 << 20)], ["4.00 MiB measured, budget 3.00 MiB   EXCEEDED"]),
+             ("refused", [peak], ["PLAN      none was taken", "last of 1 that were not taken: refused: its first step took more "
+                                  "memory than predicted, step 4: 9 bytes"]),
+             ("both", [plan("in-force"), plan("infeasible"), peak], ["PLAN      in force, number 2", "last of 2 that were not"]),
+             ("off", [plan("in-force"), plan("none")], ["PLAN      withdrawn by the planner"]),
+             ("again", [plan("in-force"), begin()], []))
+    for name, events, texts in cases:
+        d = write(f"{tmp}/plan-{name}", [begin(), *events, stats(2), END], CLEAN_RECORDS)
+        p = ctl("report", d)
+        ok(p.returncode == 0 and all(t in p.stdout for t in texts) and ("PLAN" in p.stdout) == bool(texts),
+           f"plan, {name}: text", both(p))
+    o = json.loads(ctl("report", "--format=json", f"{tmp}/plan-both").stdout)["runs"][0]
+    ok((o["plan"]["generation"], o["plan_refused"]["at_measured"]) == (2, 9), "plan: JSON", o)
+    for wrong in ({"budget": -1}, {"options": [1]}, {"options": {"undo": "x"}}, {"state": 3}, {"text": 1}):
+        p = ctl("report", write(f"{tmp}/plan-bad", [begin(), {**plan("in-force"), **wrong}, stats(2), END], CLEAN_RECORDS))
+        ok(p.returncode == 1 and "events.jsonl:2: wrong or missing field" in p.stdout and "PLAN" not in p.stdout,
+           f"plan: a wrong {list(wrong)[0]} is named", both(p))
+
+
 def test_coverage(tmp):
     """What was not seen: in text and JSON, and the verdict. The clean run's records are used throughout."""
     seen = {"unknown_names": 2, "unknown": ["cuNewThing", "cuOther"]}
@@ -439,7 +471,7 @@ def main():
     if not os.access(CTL, os.X_OK):
         print(f"Bail out! {CTL} has not been built")
         return 1
-    for test in (test_reports, test_damage, test_formats, test_coverage, test_several, test_records, test_arguments):
+    for test in (test_reports, test_damage, test_formats, test_plan, test_coverage, test_several, test_records, test_arguments):
         with tempfile.TemporaryDirectory() as tmp:
             test(tmp)
     for test in (test_run, test_audit):
