@@ -6,6 +6,10 @@
  * forwards, so while there is none, and no window is open, a write changes nothing that anybody will look at.
  * Hence unknown writers and untracked addresses are counted while a segment may be affected, else not.
  *
+ * Nor is it done for one that is like an earlier call of the same thread, as far as the engine cares, as long as
+ * nothing has changed that the engine's answer rested on (rs_engine_moment): a copy of the same two addresses or a fill of
+ * the same one, here, and a launch of the same arguments (memo.h).
+ *
  * A range is only handed on when the engine knows memory there. Unknown device memory sets `untracked`;
  * unknown host memory is the program's business.
  */
@@ -22,7 +26,46 @@ static inline int rs_call_idle(struct rs_tls *t, CUstream stream, enum rs_flavou
 	       rs_engine_idle(rs_state.engine, t->thread, rs_queue_of(t, stream, flavour));
 }
 
-/* RS_ENTER for a call on a stream: one that need not be described ends here. */
+/*
+ * Only the allocations that two addresses lie in, and the direction, matter to a call outside of windows: how many
+ * bytes are copied does not, if there are any.
+ */
+static inline struct rs_calm *rs_call_calm_at(struct rs_tls *t, uint64_t dst, uint64_t src)
+{
+	return &t->calm[((dst ^ src << 1) * RS_DIGEST_K) >> 32 & (RS_CALM - 1)];
+}
+
+static inline int rs_call_calm(struct rs_tls *t, struct rs_queue q, uint64_t dst, uint64_t src,
+			       uint64_t bytes)
+{
+	const struct rs_calm *c = rs_call_calm_at(t, dst, src);
+
+	return bytes && c->moment == rs_engine_moment(rs_state.engine) && c->dst == dst &&
+	       c->src == src && c->q.stream == q.stream && c->q.ctx == q.ctx;
+}
+
+/* After rs_engine_before. With option STRICT every call looks for bad records. */
+static inline void rs_call_calm_keep(struct rs_tls *t, const struct rs_call *c, uint64_t dst,
+				     uint64_t src, uint64_t bytes)
+{
+	if (c->calm && bytes && !rs_state.opt.strict)
+		*rs_call_calm_at(t, dst, src) = (struct rs_calm){c->calm, dst, src, c->q};
+}
+
+/*
+ * RS_ENTER for a call on a stream: one that need not be described ends here. dst, src, bytes: of a copy or fill, else
+ * bytes is 0. What is being captured does not run now.
+ */
+#define RS_ENTER_BYTES(t, sym, flavour, stream, args, dst, src, bytes)                             \
+	RS_ENTER(t, sym, args);                                                                    \
+	if (rs_likely(!__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))) {                   \
+		struct rs_queue q_ = rs_queue_of(t, stream, flavour);                              \
+		if (rs_likely(rs_engine_idle(rs_state.engine, t->thread, q_) ||                    \
+			      rs_call_calm(t, q_, dst, src, bytes))) {                             \
+			CUresult r_ = rs_real.sym args;                                            \
+			RS_LEAVE(t, r_);                                                           \
+		}                                                                                  \
+	}
 #define RS_ENTER_CALL(t, sym, flavour, stream, args)                                               \
 	RS_ENTER(t, sym, args);                                                                    \
 	if (rs_likely(rs_call_idle(t, stream, flavour))) {                                         \
@@ -35,7 +78,7 @@ static inline void rs_call_begin(struct rs_call *c, struct rs_tls *t, enum rs_ep
 				 enum rs_call_kind kind, CUstream stream, enum rs_flavour flavour,
 				 const struct rs_access *access)
 {
-	_Static_assert(sizeof(*c) == 104, "a new field is set here, too");
+	_Static_assert(sizeof(*c) == 112, "a new field is set here, too");
 	c->name = rs_ep_info[ep].name;
 	c->ident = rs_digest_mix(kind + 1);
 	c->kind = kind;
@@ -45,6 +88,7 @@ static inline void rs_call_begin(struct rs_call *c, struct rs_tls *t, enum rs_ep
 	c->naccess = 0;
 	c->everything = c->host_effect = c->untracked = c->synchronous = 0;
 	c->capturing = (uint8_t)rs_queue_capturing(stream, flavour);
+	c->calm = 0;
 	for (unsigned i = 0; i < sizeof(c->private_) / sizeof(c->private_[0]); i++)
 		c->private_[i] = 0;
 }

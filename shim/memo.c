@@ -120,7 +120,7 @@ __attribute__((noinline)) static struct rs_memo *take_over(struct rs_memo *m,
 							   struct rs_params p, uint64_t ctx)
 {
 	m->code = NULL;
-	m->generation = 0;
+	m->generation = m->calm = 0;
 	m->bounded = 0;
 	if (p.n > m->params_cap) {
 		uint8_t *more;

@@ -31,7 +31,9 @@ struct rs_memo {
 	struct rs_memo *next; /* of the launch that came after this one the last time */
 	uint64_t ident;
 	uint64_t generation; /* of the accesses; 0: there are none yet */
-	uint8_t bounded;     /* extents are filled in */
+	uint64_t calm; /* a moment at which the launch needed nothing on queue calm_q; 0: none */
+	struct rs_queue calm_q;
+	uint8_t bounded; /* extents are filled in */
 	uint8_t everything, untracked;
 	uint32_t naccess;
 	uint32_t params_cap, extents_cap, access_cap;
@@ -43,10 +45,21 @@ struct rs_memo {
 void rs_memo_void(void);
 extern uint64_t rs_memo_voided;
 
-/* Never 0. Of a call that has been begun, before anything is looked up for it. */
-static inline uint64_t rs_memo_generation(const struct rs_call *call)
+/* Never 0. addresses: rs_engine_generation, before anything is looked up for the call. */
+static inline uint64_t rs_memo_generation(uint64_t addresses)
 {
-	return 1 + call->generation + __atomic_load_n(&rs_memo_voided, __ATOMIC_ACQUIRE);
+	return 1 + addresses + __atomic_load_n(&rs_memo_voided, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Has the engine said of this very launch, on this queue, that it needs nothing, and is that still so? Equal
+ * arguments reach the same allocations as long as the description is valid (generation); the rest is the moment's business.
+ */
+static inline int rs_memo_is_calm(const struct rs_memo *m, struct rs_queue q)
+{
+	return m->calm == rs_engine_moment(rs_state.engine) &&
+	       m->generation == rs_memo_generation(rs_engine_generation(rs_state.engine)) &&
+	       m->calm_q.stream == q.stream && m->calm_q.ctx == q.ctx;
 }
 
 /* The entry for that launch, if it is the one that followed the thread's last launch before; else NULL. */

@@ -160,6 +160,13 @@ struct rs_seen {
 };
 #define RS_SEEN 256u
 
+/* A copy or a fill (src 0) that needed nothing at that moment; see rs_engine_moment and call.h. */
+struct rs_calm {
+	uint64_t moment, dst, src; /* moment 0: an empty entry */
+	struct rs_queue q;
+};
+#define RS_CALM 128u
+
 struct rs_tls {
 	uint32_t depth;
 	uint32_t ctx_gen;
@@ -175,6 +182,7 @@ struct rs_tls {
 	uint64_t count[RS_EP_COUNT];
 	struct rs_seen
 		seen[RS_SEEN]; /* hashed; one of address 0 is an empty one, which knows nothing */
+	struct rs_calm calm[RS_CALM]; /* hashed */
 };
 extern __thread struct rs_tls *rs_tls __attribute__((tls_model("initial-exec")));
 

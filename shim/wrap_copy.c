@@ -88,23 +88,31 @@ static void array(struct rs_call *call, struct rs_access *a, CUarray handle, str
 		       side);
 }
 
-/* waits: the form without a stream */
-#define COPY_(sym, flavour, stream, params, args, describe, waits)                                 \
+/* waits: the form without a stream. dst, src, bytes: as for RS_ENTER_BYTES. */
+#define COPY_(sym, flavour, stream, params, args, describe, waits, dst, src, bytes)                \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
 		struct copy c;                                                                     \
 		CUresult r;                                                                        \
-		RS_ENTER_CALL(t, sym, flavour, stream, args);                                      \
+		RS_ENTER_BYTES(t, sym, flavour, stream, args, dst, src, bytes);                    \
 		begin(&c, t, RS_EP_##sym, stream, flavour);                                        \
 		describe;                                                                          \
 		c.call.synchronous &= waits;                                                       \
 		RS_CALL(t, &c.call, r, sym, args);                                                 \
+		rs_call_calm_keep(t, &c.call, dst, src, bytes);                                    \
 		RS_LEAVE(t, r);                                                                    \
 	}
 #define COPY(sym, flavour, stream, params, args, describe)                                         \
-	COPY_(sym, flavour, stream, params, args, describe, 0)
+	COPY_(sym, flavour, stream, params, args, describe, 0, 0, 0, 0)
 #define COPY_NOW(sym, flavour, params, args, describe)                                             \
-	COPY_(sym, flavour, NULL, params, args, describe, 1)
+	COPY_(sym, flavour, NULL, params, args, describe, 1, 0, 0, 0)
+/* Between two addresses. The forms without a stream that have a host side are never calm. */
+#define COPY_1D(sym, flavour, params, args, describe, dst, src)                                    \
+	COPY_(sym, flavour, hStream, params, args, describe, 0, (uintptr_t)(dst),                  \
+	      (uintptr_t)(src), ByteCount)
+#define COPY_1D_NOW(sym, flavour, params, args, describe, dst, src)                                \
+	COPY_(sym, flavour, NULL, params, args, describe, 1, (uintptr_t)(dst), (uintptr_t)(src),   \
+	      ByteCount)
 
 /* --- one dimension ------------------------------------------------------------------------------ */
 
@@ -118,42 +126,42 @@ static void array(struct rs_call *call, struct rs_access *a, CUarray handle, str
 #define P_DD (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 #define A_DD (dstDevice, srcDevice, ByteCount)
 #define D_DD N, DEVICE(dstDevice, DST), DEVICE(srcDevice, SRC)
-COPY_NOW(cuMemcpyDtoD_v2, RS_PLAIN, P_DD, A_DD, (D_DD))
-COPY_NOW(cuMemcpyDtoD_v2_ptds, RS_PTDS, P_DD, A_DD, (D_DD))
+COPY_1D_NOW(cuMemcpyDtoD_v2, RS_PLAIN, P_DD, A_DD, (D_DD), dstDevice, srcDevice)
+COPY_1D_NOW(cuMemcpyDtoD_v2_ptds, RS_PTDS, P_DD, A_DD, (D_DD), dstDevice, srcDevice)
 #define P_DDA (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 #define A_DDA (dstDevice, srcDevice, ByteCount, hStream)
-COPY(cuMemcpyDtoDAsync_v2, RS_PLAIN, hStream, P_DDA, A_DDA, (D_DD))
-COPY(cuMemcpyDtoDAsync_v2_ptsz, RS_PTSZ, hStream, P_DDA, A_DDA, (D_DD))
+COPY_1D(cuMemcpyDtoDAsync_v2, RS_PLAIN, P_DDA, A_DDA, (D_DD), dstDevice, srcDevice)
+COPY_1D(cuMemcpyDtoDAsync_v2_ptsz, RS_PTSZ, P_DDA, A_DDA, (D_DD), dstDevice, srcDevice)
 
 #define P_HD (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 #define A_HD (dstDevice, srcHost, ByteCount)
 #define D_HD N, DEVICE(dstDevice, DST), HOST(srcHost, SRC)
-COPY_NOW(cuMemcpyHtoD_v2, RS_PLAIN, P_HD, A_HD, (D_HD))
-COPY_NOW(cuMemcpyHtoD_v2_ptds, RS_PTDS, P_HD, A_HD, (D_HD))
+COPY_1D_NOW(cuMemcpyHtoD_v2, RS_PLAIN, P_HD, A_HD, (D_HD), dstDevice, srcHost)
+COPY_1D_NOW(cuMemcpyHtoD_v2_ptds, RS_PTDS, P_HD, A_HD, (D_HD), dstDevice, srcHost)
 #define P_HDA (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 #define A_HDA (dstDevice, srcHost, ByteCount, hStream)
-COPY(cuMemcpyHtoDAsync_v2, RS_PLAIN, hStream, P_HDA, A_HDA, (D_HD))
-COPY(cuMemcpyHtoDAsync_v2_ptsz, RS_PTSZ, hStream, P_HDA, A_HDA, (D_HD))
+COPY_1D(cuMemcpyHtoDAsync_v2, RS_PLAIN, P_HDA, A_HDA, (D_HD), dstDevice, srcHost)
+COPY_1D(cuMemcpyHtoDAsync_v2_ptsz, RS_PTSZ, P_HDA, A_HDA, (D_HD), dstDevice, srcHost)
 
 #define P_DH (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 #define A_DH (dstHost, srcDevice, ByteCount)
 #define D_DH N, HOST(dstHost, DST), DEVICE(srcDevice, SRC)
-COPY_NOW(cuMemcpyDtoH_v2, RS_PLAIN, P_DH, A_DH, (D_DH))
-COPY_NOW(cuMemcpyDtoH_v2_ptds, RS_PTDS, P_DH, A_DH, (D_DH))
+COPY_1D_NOW(cuMemcpyDtoH_v2, RS_PLAIN, P_DH, A_DH, (D_DH), dstHost, srcDevice)
+COPY_1D_NOW(cuMemcpyDtoH_v2_ptds, RS_PTDS, P_DH, A_DH, (D_DH), dstHost, srcDevice)
 #define P_DHA (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 #define A_DHA (dstHost, srcDevice, ByteCount, hStream)
-COPY(cuMemcpyDtoHAsync_v2, RS_PLAIN, hStream, P_DHA, A_DHA, (D_DH))
-COPY(cuMemcpyDtoHAsync_v2_ptsz, RS_PTSZ, hStream, P_DHA, A_DHA, (D_DH))
+COPY_1D(cuMemcpyDtoHAsync_v2, RS_PLAIN, P_DHA, A_DHA, (D_DH), dstHost, srcDevice)
+COPY_1D(cuMemcpyDtoHAsync_v2_ptsz, RS_PTSZ, P_DHA, A_DHA, (D_DH), dstHost, srcDevice)
 
 #define P_U (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 #define A_U (dst, src, ByteCount)
 #define D_U N, UNIFIED(dst, DST), UNIFIED(src, SRC)
-COPY_NOW(cuMemcpy, RS_PLAIN, P_U, A_U, (D_U))
-COPY_NOW(cuMemcpy_ptds, RS_PTDS, P_U, A_U, (D_U))
+COPY_1D_NOW(cuMemcpy, RS_PLAIN, P_U, A_U, (D_U), dst, src)
+COPY_1D_NOW(cuMemcpy_ptds, RS_PTDS, P_U, A_U, (D_U), dst, src)
 #define P_UA (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 #define A_UA (dst, src, ByteCount, hStream)
-COPY(cuMemcpyAsync, RS_PLAIN, hStream, P_UA, A_UA, (D_U))
-COPY(cuMemcpyAsync_ptsz, RS_PTSZ, hStream, P_UA, A_UA, (D_U))
+COPY_1D(cuMemcpyAsync, RS_PLAIN, P_UA, A_UA, (D_U), dst, src)
+COPY_1D(cuMemcpyAsync_ptsz, RS_PTSZ, P_UA, A_UA, (D_U), dst, src)
 
 /* Such a copy comes after all that the two contexts have to do. */
 static void between(CUcontext dst, CUcontext src)

@@ -32,10 +32,12 @@ void rs_fill_describe(struct rs_call *c, struct rs_access *a, uint64_t value, ui
 	{                                                                                          \
 		struct fill f;                                                                     \
 		CUresult r;                                                                        \
-		RS_ENTER_CALL(t, sym, flavour, stream, args);                                      \
+		RS_ENTER_BYTES(t, sym, flavour, stream, args, addr, 0,                             \
+			       (width) != 0 && (height) != 0);                                     \
 		begin(&f, t, RS_EP_##sym, stream, flavour);                                        \
 		rs_fill_describe(&f.call, f.access, value, addr, pitch, width, height);            \
 		RS_CALL(t, &f.call, r, sym, args);                                                 \
+		rs_call_calm_keep(t, &f.call, addr, 0, (width) != 0 && (height) != 0);             \
 		RS_LEAVE(t, r);                                                                    \
 	}
 

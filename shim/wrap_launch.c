@@ -287,47 +287,97 @@ static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel 
 	return 0;
 }
 
-void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_launch *l)
-{
-	const struct rs_kernel *k = rs_kernels_find(l->f);
-	uint64_t generation;
+/* A launch whose kernel and parameters have been looked at. */
+struct known {
+	const struct rs_kernel *k; /* NULL: a handle that no hook has seen */
+	struct rs_memo *m;	   /* NULL: it is not to be remembered */
 	struct rs_params b;
-	struct rs_memo *m;
+	uint8_t has_params;
+};
+
+static inline void recognise(struct known *n, struct rs_tls *t, const struct rs_launch *l)
+{
+	n->k = rs_kernels_find(l->f);
+	n->m = n->k ? rs_memo_next(t, n->k, l) : NULL;
+	n->has_params = 1;
+	if (rs_likely(n->m)) {
+		n->b = (struct rs_params){n->m->params, n->m->bytes};
+		return;
+	}
+	n->has_params = n->k && !rs_launch_params(t, n->k, l, &n->b);
+	if (n->has_params)
+		n->m = rs_memo_get(t, n->k, l, n->b);
+}
+
+static void describe_known(struct rs_call *c, struct rs_tls *t, const struct rs_launch *l,
+			   const struct known *n)
+{
+	uint64_t generation;
 
 	c->everything = 1;
-	if (rs_unlikely(!k)) {
+	if (rs_unlikely(!n->k)) {
 		rs_count(unknown_kernel);
 		return;
 	}
-	c->name = k->code->name;
-	generation = rs_memo_generation(c);
-	m = rs_memo_next(t, k, l);
-	if (rs_likely(m)) {
-		b = (struct rs_params){m->params, m->bytes};
-	} else if (!rs_launch_params(t, k, l, &b)) {
-		m = rs_memo_get(t, k, l, b);
-	} else {
-		c->ident = identity(k->code, l);
+	c->name = n->k->code->name;
+	generation = rs_memo_generation(c->generation);
+	if (rs_likely(n->m && n->m->generation == generation)) {
+		rs_memo_recall(n->m, c);
 		return;
 	}
-	if (rs_likely(m && m->generation == generation)) {
-		rs_memo_recall(m, c);
-		return;
-	}
-	c->ident = identity(k->code, l);
-	if (!describe(c, t, k, m, b, l) && m)
-		rs_memo_keep(m, c, generation);
+	c->ident = identity(n->k->code, l);
+	if (n->has_params && !describe(c, t, n->k, n->m, n->b, l) && n->m)
+		rs_memo_keep(n->m, c, generation);
 }
+
+void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_launch *l)
+{
+	struct known n;
+
+	recognise(&n, t, l);
+	describe_known(c, t, l, &n);
+}
+
+/* The same launch as before, which needed nothing then and needs nothing now. */
+static inline int is_calm(struct rs_tls *t, const struct known *n, CUstream stream,
+			  enum rs_flavour flavour)
+{
+	return n->m && !__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED) &&
+	       rs_memo_is_calm(n->m, rs_queue_of(t, stream, flavour));
+}
+
+/* With option STRICT every call looks for bad records. */
+static inline void keep_calm(const struct known *n, const struct rs_call *c)
+{
+	if (!c->calm || !n->m || rs_state.opt.strict)
+		return;
+	n->m->calm = c->calm;
+	n->m->calm_q = c->q;
+}
+
+/* The body of a wrapper, behind RS_ENTER_CALL. */
+#define LAUNCH_BODY(t, l, r, sym, flavour, stream, args)                                           \
+	do {                                                                                       \
+		struct rs_call call;                                                               \
+		struct known n;                                                                    \
+		recognise(&n, t, l);                                                               \
+		if (rs_likely(is_calm(t, &n, stream, flavour))) {                                  \
+			r = rs_real.sym args;                                                      \
+			break;                                                                     \
+		}                                                                                  \
+		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL, stream, flavour, NULL);       \
+		describe_known(&call, t, l, &n);                                                   \
+		RS_CALL(t, &call, r, sym, args);                                                   \
+		keep_calm(&n, &call);                                                              \
+	} while (0)
 
 #define LAUNCH(sym, flavour, stream, params, args, ...)                                            \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
-		struct rs_call call;                                                               \
 		CUresult r;                                                                        \
 		RS_ENTER_CALL(t, sym, flavour, stream, args);                                      \
-		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL, stream, flavour, NULL);       \
-		rs_launch_describe(&call, t, &(struct rs_launch)__VA_ARGS__);                      \
-		RS_CALL(t, &call, r, sym, args);                                                   \
+		const struct rs_launch l = __VA_ARGS__;                                            \
+		LAUNCH_BODY(t, &l, r, sym, flavour, stream, args);                                 \
 		RS_LEAVE(t, r);                                                                    \
 	}
 
@@ -387,16 +437,12 @@ static void events_of(const CUlaunchConfig *c)
 	RS_HOOK(sym,                                                                               \
 		(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra))   \
 	{                                                                                          \
+		const CUstream stream = config ? config->hStream : NULL;                           \
 		struct rs_launch l;                                                                \
-		struct rs_call call;                                                               \
 		CUresult r;                                                                        \
-		RS_ENTER_CALL(t, sym, flavour, config ? config->hStream : NULL,                    \
-			      (config, f, kernelParams, extra));                                   \
-		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_KERNEL,                               \
-			      config ? config->hStream : NULL, flavour, NULL);                     \
+		RS_ENTER_CALL(t, sym, flavour, stream, (config, f, kernelParams, extra));          \
 		l = from_config(config, f, kernelParams, extra);                                   \
-		rs_launch_describe(&call, t, &l);                                                  \
-		RS_CALL(t, &call, r, sym, (config, f, kernelParams, extra));                       \
+		LAUNCH_BODY(t, &l, r, sym, flavour, stream, (config, f, kernelParams, extra));     \
 		if (r == CUDA_SUCCESS && config->numAttrs)                                         \
 			events_of(config);                                                         \
 		RS_LEAVE(t, r);                                                                    \

@@ -127,7 +127,10 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 		claim->q = c->q;
 		claim->tick = c->who.tick;
 		x->claimed = 1;
-		__atomic_store_n(&a->claimed, c->e->claim_epoch, __ATOMIC_RELAXED);
+		if (a->claimed != c->e->claim_epoch) {
+			__atomic_store_n(&a->claimed, c->e->claim_epoch, __ATOMIC_RELAXED);
+			rs_moment_next(c->e);
+		}
 		if (is_sampled(c, a, x))
 			claim->sample = rs_plan_digest(c->l, c->q, a, x->off, x->len);
 		claim->range = told;
@@ -502,18 +505,17 @@ static const char *window_label(const struct rs_engine *e, const struct rs_threa
  * ran before the earliest pending forward needs no order with a replay beyond the program's own: whoever
  * changes a byte after that forward is ordered after it by the program.
  */
-int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_queue q)
+int rs_engine_idle_slow(struct rs_engine *e, const struct rs_thread *t, struct rs_queue q)
 {
 	uint64_t fences = __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED);
+	const struct rs_known *known;
 
 	if (next_window(t->top) || __atomic_load_n(&e->interested, __ATOMIC_RELAXED))
 		return 0;
 	if (!fences)
 		return 1;
-	return t->has_last && t->last_q.ctx == q.ctx && t->last_q.stream == q.stream &&
-	       t->last_id < 63 &&
-	       t->generation == __atomic_load_n(&e->generation, __ATOMIC_RELAXED) &&
-	       fences == RS_QBIT(t->last_id);
+	known = rs_known_queue(e, t, q);
+	return known && known->id < 63 && fences == RS_QBIT(known->id);
 }
 
 /* The allocation (or tagged mapping) of an access; the caller's look-up holds while no address changed. */
@@ -549,19 +551,25 @@ static void leave_marks(struct rs_engine *e, const struct rs_call *call, uint32_
  * A call of no window that writes to nothing claimed: all that is to be remembered is who touched the
  * allocations, and that they changed. No lock, so that threads do not wait for each other. Mapped memory, a
  * stream seen first and the like take the long way.
+ *
+ * Then the same is true of every other call on these allocations until the moment changes: each word that is looked
+ * at here changes only together with the moment (rs_moment_next), or is a mark that this call has left and nothing but
+ * such a change takes away. The moment is read first: if anything changes while the call is looked at, what is
+ * handed out is an old moment, which never comes again.
  */
-static int follow_loosely(struct rs_engine *e, struct rs_thread *t, const struct rs_call *call)
+static int follow_loosely(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
 {
-	uint32_t epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED), q = t->last_id;
+	uint64_t moment = __atomic_load_n(&e->moment, __ATOMIC_ACQUIRE);
 	uint64_t loose = __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1;
+	uint32_t epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED), q;
 	int looked_up = call->generation == rs_engine_generation(e), unmarked = 0;
+	const struct rs_known *known = rs_known_queue(e, t, call->q);
 	unsigned i;
 
 	if (next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED) ||
-	    call->capturing || call->everything || !t->has_last || t->last_q.ctx != call->q.ctx ||
-	    t->last_q.stream != call->q.stream || q >= 63 ||
-	    t->generation != __atomic_load_n(&e->generation, __ATOMIC_RELAXED))
+	    call->capturing || call->everything || !known || known->id >= 63)
 		return 0;
+	q = known->id;
 	for (i = 0; i < call->naccess; i++) {
 		const struct rs_access *x = &call->access[i];
 		struct rs_alloc *a = loosely(e, x, looked_up);
@@ -583,6 +591,8 @@ static int follow_loosely(struct rs_engine *e, struct rs_thread *t, const struct
 	if (e->config.order && !call->q.stream &&
 	    !__atomic_load_n(&e->legacy_unseen, __ATOMIC_RELAXED))
 		__atomic_store_n(&e->legacy_unseen, 1, __ATOMIC_RELAXED);
+	if (!call->synchronous)
+		call->calm = moment;
 	return 1;
 }
 
@@ -697,6 +707,7 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 {
 	int in_window = next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED);
 
-	if (in_window || call->synchronous || __atomic_load_n(&e->thins_new, __ATOMIC_RELAXED))
+	if (in_window || call->synchronous ||
+	    (call->private_[0] && __atomic_load_n(&e->thins_new, __ATOMIC_RELAXED)))
 		after_followed(e, t, call, ok, in_window);
 }

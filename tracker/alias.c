@@ -204,7 +204,7 @@ int rs_engine_map(struct rs_engine *e, uint64_t addr, uint64_t bytes, uint64_t h
 		} else {
 			m->next = h->backing->mappings;
 			h->backing->mappings = m;
-			__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+			rs_map_changed(e);
 		}
 	}
 	if (err && err != -ENOENT)
@@ -219,7 +219,7 @@ static void unmap(struct rs_engine *e, struct rs_mapping *m)
 	struct rs_mapping **at;
 
 	rs_addrmap_remove(e->map, m->base);
-	__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+	rs_map_changed(e);
 	for (at = &a->mappings; *at != m; at = &(*at)->next)
 		;
 	*at = m->next;

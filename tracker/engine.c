@@ -82,6 +82,7 @@ struct rs_engine *rs_engine_create(const struct rs_engine_config *config,
 	e->records = records;
 	e->flight_end = &e->flight;
 	e->claim_epoch = 1;
+	e->moment = 1;
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_mutex_init(&e->memory_lock, NULL);
 	return e;
@@ -163,7 +164,7 @@ void rs_alloc_drop(struct rs_engine *e, struct rs_alloc *a)
 static void remove_alloc(struct rs_engine *e, struct rs_alloc *a)
 {
 	rs_addrmap_remove(e->map, a->base);
-	__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+	rs_map_changed(e);
 	rs_alloc_drop(e, a);
 }
 
@@ -207,7 +208,7 @@ void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 			e->stats.internal_errors++;
 			rs_alloc_drop(e, a);
 		}
-		__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+		rs_map_changed(e);
 	}
 	pthread_mutex_unlock(&e->lock);
 }
@@ -232,7 +233,7 @@ struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, 
 			rs_oplist_order(&list, RS_QBIT(a->fence - 1), id);
 		}
 		rs_addrmap_remove(e->map, a->base);
-		__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+		rs_map_changed(e);
 		a->dead = 1; /* no work on it is planned any more */
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -248,7 +249,7 @@ void rs_engine_free_end(struct rs_engine *e, struct rs_alloc *a, int ok)
 	if (!ok) {
 		a->dead = 0;
 		ok = rs_addrmap_insert(e->map, a->base, a->size, a) != 0;
-		__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+		rs_map_changed(e);
 		e->stats.internal_errors += (uint64_t)ok;
 	}
 	if (ok)
@@ -285,7 +286,7 @@ void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)
 		if (e->queues.v[i].q.ctx == ctx)
 			e->queues.v[i].dead = e->queues.v[i].idle = 1;
 	rs_words_ctx_gone(e, ctx);
-	__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
+	rs_queues_changed(e);
 	pthread_mutex_unlock(&e->lock);
 	rs_arena_ctx_gone(e, ctx);
 }
@@ -350,7 +351,7 @@ void rs_engine_queue_destroy(struct rs_engine *e, struct rs_queue q)
 			s->dead = 1;
 			s->final_event = event;
 			event = 0;
-			__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
+			rs_queues_changed(e);
 		}
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -375,6 +376,7 @@ void rs_engine_queue_stalls(struct rs_engine *e, struct rs_thread *t, struct rs_
 	pthread_mutex_lock(&e->lock);
 	__atomic_fetch_and(&e->used_since, ~RS_QBIT(id), __ATOMIC_RELAXED);
 	__atomic_fetch_or(&e->stalling, RS_QBIT(id), __ATOMIC_RELAXED);
+	rs_moment_next(e);
 	if (!e->queues.v[id].safe_event) {
 		e->queues.v[id].safe_event = event;
 		event = 0;
@@ -424,7 +426,7 @@ void rs_engine_queue_stays(struct rs_engine *e, struct rs_queue q)
 		event = s->final_event;
 		s->final_event = 0;
 		s->dead = s->idle = 0;
-		__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
+		rs_queues_changed(e);
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (event)
@@ -447,12 +449,12 @@ static struct rs_qstate *new_queue(struct rs_engine *e)
 /* The id of a live queue; a new one for a handle seen first. Without memory: queue 0, over-ordered. */
 uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q)
 {
+	const struct rs_known *known = rs_known_queue(e, t, q);
 	struct rs_qstate *s;
 	uint32_t i;
 
-	if (t->has_last && t->last_q.ctx == q.ctx && t->last_q.stream == q.stream &&
-	    t->generation == e->generation)
-		return t->last_id;
+	if (known)
+		return known->id;
 	for (i = e->queues.n; i > 0; i--) {
 		s = &e->queues.v[i - 1];
 		if (!s->dead && s->q.ctx == q.ctx && s->q.stream == q.stream)
@@ -467,10 +469,8 @@ uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 		s->q = q;
 		i = (uint32_t)(s - e->queues.v) + 1;
 	}
-	t->last_q = q;
-	t->last_id = i - 1;
-	t->has_last = 1;
-	t->generation = e->generation;
+	*rs_known_at(t, q) =
+		(struct rs_known){.q = q, .generation = e->generation + 1, .id = i - 1};
 	return i - 1;
 }
 
@@ -485,11 +485,6 @@ const void *rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_b
 		*ret_bytes = __atomic_load_n(&m->res_bytes, __ATOMIC_RELAXED);
 	}
 	return v;
-}
-
-uint64_t rs_engine_generation(const struct rs_engine *e)
-{
-	return __atomic_load_n(&e->map_generation, __ATOMIC_ACQUIRE);
 }
 
 /* The region that contains off, or NULL; *ret_until: where that answer changes next. */

@@ -104,8 +104,6 @@ uint64_t rs_engine_trim(struct rs_engine *e);
  */
 const void *rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base,
 			     uint64_t *ret_bytes);
-/* Changes whenever an address may have got, or lost, or changed its memory: a cached lookup is then void. */
-uint64_t rs_engine_generation(const struct rs_engine *e);
 
 /*
  * The memory at addr has been made accessible to others (exported, shared between processes): from now on
@@ -232,14 +230,61 @@ struct rs_call {
 	uint8_t untracked;    /* dereferences an address outside of every known allocation */
 	uint8_t capturing;    /* the stream is being captured: nothing runs now */
 	uint8_t synchronous;  /* the host returns after its end (after stream q's end) */
+	uint64_t calm;	      /* set by rs_engine_before, see rs_engine_moment; callers clear it */
 	uint64_t private_[4]; /* the engine's, from before to after */
 };
+
+/* What callers look at inline: the head of every struct rs_engine, a cache line of its own, and of rs_thread. */
+struct rs_front {
+	uint64_t moment;	 /* atomic, never 0, only grows */
+	uint64_t interested;	 /* atomic: pending segments and process-wide windows */
+	uint64_t fence_queues;	 /* atomic: queues that hold a fence of some allocation */
+	uint64_t map_generation; /* atomic: changes whenever an address may mean other memory */
+};
+struct rs_thread_front {
+	const void *top; /* innermost open range; the thread's own */
+};
+
+static inline const struct rs_front *rs_engine_front(const struct rs_engine *e)
+{
+	return (const struct rs_front *)e;
+}
+
+/* Changes whenever an address may have got, or lost, or changed its memory: a cached lookup is then void. */
+static inline uint64_t rs_engine_generation(const struct rs_engine *e)
+{
+	return __atomic_load_n(&rs_engine_front(e)->map_generation, __ATOMIC_ACQUIRE);
+}
 
 /*
  * Nobody has a use for a call on q: no window is open, no forward pending, nothing of the shim's own has to
  * come first. Then a call need not be described: before and after would do nothing. Lock-free.
  */
-int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_queue q);
+int rs_engine_idle_slow(struct rs_engine *e, const struct rs_thread *t, struct rs_queue q);
+
+static inline int rs_engine_idle(struct rs_engine *e, const struct rs_thread *t, struct rs_queue q)
+{
+	const struct rs_front *f = rs_engine_front(e);
+
+	if (__atomic_load_n(&f->interested, __ATOMIC_RELAXED))
+		return 0;
+	if (!__atomic_load_n(&f->fence_queues, __ATOMIC_RELAXED) &&
+	    !((const struct rs_thread_front *)t)->top)
+		return 1;
+	return rs_engine_idle_slow(e, t, q);
+}
+
+/*
+ * The moment: a number that changes with everything that decides whether a call outside of windows needs anything.
+ * rs_engine_before sets rs_call.calm to the moment at which it found that the call needs nothing, and that all that is to
+ * be remembered of it is remembered already. As long as that is still the moment, another call of the same thread on the same
+ * queue, which reads no other and writes no other allocations, and is neither `capturing` nor `everything`
+ * nor `synchronous`, need not be described: before and after would do nothing. 0: not so.
+ */
+static inline uint64_t rs_engine_moment(const struct rs_engine *e)
+{
+	return __atomic_load_n(&rs_engine_front(e)->moment, __ATOMIC_RELAXED);
+}
 
 /*
  * Both keep errno. A launch of many kernels and copies at once (a graph): before for each in an order that the graph allows,

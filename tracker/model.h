@@ -399,15 +399,20 @@ struct rs_window {
 	struct rs_window *next_replay; /* all open replays of the process */
 };
 
+/* A queue's id, as long as no queue has been destroyed since: engine.generation + 1, 0: no entry. */
+struct rs_known {
+	struct rs_queue q;
+	uint64_t generation;
+	uint32_t id;
+};
+#define RS_KNOWN 8u
+
 struct rs_thread {
+	struct rs_window *top; /* the first: struct rs_thread_front */
 	struct rs_engine *engine;
-	struct rs_window *top;
-	uint32_t unmatched;	/* pushes that found no memory, above top */
-	struct rs_queue last_q; /* cache of the queue lookup */
-	uint32_t last_id;
-	uint8_t has_last;
-	uint64_t generation;	 /* of the engine's queues when last_id was looked up */
-	struct rs_range *ranges; /* scratch of one call */
+	uint32_t unmatched;		 /* pushes that found no memory, above top */
+	struct rs_known known[RS_KNOWN]; /* direct mapped: rs_known_at */
+	struct rs_range *ranges;	 /* scratch of one call */
 	uint32_t ranges_cap;
 };
 
@@ -446,14 +451,20 @@ struct rs_oplist {
 };
 
 struct rs_engine {
+	union {
+		struct rs_front front;
+		struct {
+			uint64_t moment, interested, fence_queues, map_generation;
+		};
+		uint8_t line[64]; /* others write to what follows, call by call */
+	};
 	struct rs_engine_config config;
 	const struct rs_devops *ops;
 	struct rs_records *records;
 	pthread_mutex_t lock;
 	struct rs_addrmap *map;
-	uint64_t map_generation; /* atomic: changes with every change of `map` */
-	uint64_t clock;		 /* counts events: allocations, calls, markers */
-	uint64_t version;	 /* last version given */
+	uint64_t clock;	  /* counts events: allocations, calls, markers */
+	uint64_t version; /* last version given */
 	uint64_t serial;
 	uint64_t step;
 	uint8_t seen_step;
@@ -461,12 +472,10 @@ struct rs_engine {
 	struct rs_segment *pending;
 	struct rs_window *process; /* start/end windows */
 	uint64_t generation;	   /* queues destroyed so far: cached ids of older ones are void */
-	uint64_t fence_queues;	   /* queues that hold a fence of some allocation */
 	uint64_t stalling; /* atomic: queues that may wait for memory, see rs_engine_queue_stalls */
 	uint64_t used_since;  /* atomic: of those, the ones with calls after the stall */
 	uint64_t touched_all; /* queues whose calls may have touched anything */
 	uint64_t loose_all;   /* the last write that may have gone anywhere; a version */
-	uint64_t interested;  /* atomic: pending segments and process-wide windows */
 	uint32_t claim_epoch; /* atomic, odd: changes when no segment is pending any more */
 	uint64_t idle_unknown_writers; /* atomic; the rest of them is in stats */
 	uint64_t digest_queues;	       /* queues with digests that no record has waited for yet */
@@ -502,13 +511,58 @@ struct rs_engine {
 	uint64_t block_bytes; /* allocated from the driver */
 };
 
+/*
+ * Something of that which follow_loosely (access.c) looks at without the lock has changed: whoever found before that
+ * a call needs nothing must look again. Under engine.lock, after the change: who reads the new moment
+ * reads what changed, too, and who was just looking keeps an old moment. Call it for: claims of an allocation, fences and what
+ * they reset, versions, the address map, queue ids, queues that stall, windows, engine.legacy_unseen taken back. What only
+ * makes calls need less (a claim that ends) does not have to.
+ */
+static inline void rs_moment_next(struct rs_engine *e)
+{
+	__atomic_store_n(&e->moment, e->moment + 1, __ATOMIC_RELEASE);
+}
+
 /* Under engine.lock, but follow_loosely (access.c) looks without it. */
 static inline uint64_t rs_version_next(struct rs_engine *e)
 {
 	uint64_t v = e->version + 1;
 
 	__atomic_store_n(&e->version, v, __ATOMIC_RELAXED);
+	rs_moment_next(e);
 	return v;
+}
+
+/* The address map has changed. Under engine.lock. */
+static inline void rs_map_changed(struct rs_engine *e)
+{
+	__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);
+	rs_moment_next(e);
+}
+
+/* Ids of queues that were looked up before are void. Under engine.lock. */
+static inline void rs_queues_changed(struct rs_engine *e)
+{
+	__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);
+	rs_moment_next(e);
+}
+
+static inline struct rs_known *rs_known_at(struct rs_thread *t, struct rs_queue q)
+{
+	return &t->known[(q.stream >> 4 ^ q.stream >> 9 ^ q.stream) % RS_KNOWN];
+}
+
+/* NULL: look for it under the lock (rs_queue_id). */
+static inline const struct rs_known *rs_known_queue(const struct rs_engine *e,
+						    const struct rs_thread *t, struct rs_queue q)
+{
+	const struct rs_known *k = rs_known_at((struct rs_thread *)t, q);
+
+	return k->q.stream == q.stream && k->q.ctx == q.ctx &&
+			       k->generation ==
+				       __atomic_load_n(&e->generation, __ATOMIC_RELAXED) + 1
+		       ? k
+		       : NULL;
 }
 
 /* engine.c */

@@ -104,6 +104,7 @@ static void catch_up(struct rs_engine *e)
 
 	if (!__atomic_exchange_n(&e->legacy_unseen, 0, __ATOMIC_RELAXED))
 		return;
+	rs_moment_next(e);
 	for (i = 0; i < e->queues.n && i < RS_CLOCKS; i++)
 		if (is_legacy(&e->queues.v[i]) && !e->queues.v[i].dead)
 			enter_legacy(e, i);

@@ -276,4 +276,5 @@ void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q)
 	__atomic_store_n(&a->fence_ordered, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->fence, q + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
+	rs_moment_next(e);
 }

@@ -465,6 +465,8 @@ static struct rs_window *open_window(struct rs_engine *e, const char *text)
 		w->kind = RS_WINDOW_REPLAY;
 		begin_replay(e, w, &m);
 	}
+	if (w->kind != RS_WINDOW_OTHER)
+		rs_moment_next(e);
 	return w;
 }
 
@@ -582,6 +584,7 @@ uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const c
 		w->up = e->process;
 		e->process = w;
 		__atomic_fetch_add(&e->interested, 1, __ATOMIC_RELAXED);
+		rs_moment_next(e);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return id;

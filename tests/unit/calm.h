@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the shim does with rs_call.calm (shim/call.h, shim/memo.h), for tests of the engine: a call like an earlier
+ * one of the thread, on the same allocations, that needed nothing at a moment which is still the moment is not
+ * described. Keyed by allocations where the shim has addresses, so that it is taken more often.
+ */
+#ifndef TESTS_CALM_H
+#define TESTS_CALM_H
+
+#include "tracker/engine.h"
+
+#define CALM_ENTRIES  512u
+#define CALM_ACCESSES 4u
+
+struct calm {
+	struct {
+		uint64_t moment;
+		const struct rs_thread *t;
+		struct rs_queue q;
+		unsigned n;
+		uint64_t at[CALM_ACCESSES]; /* an allocation's address, and the direction */
+	} entry[CALM_ENTRIES];
+	unsigned long taken, kept;
+	unsigned skipped; /* the call between before and after was not described */
+};
+
+static inline unsigned calm_key(struct rs_engine *e, const struct rs_call *c,
+				uint64_t at[CALM_ACCESSES])
+{
+	uint64_t h = c->q.stream + c->naccess, base, bytes;
+
+	for (unsigned i = 0; i < c->naccess; i++) {
+		if (!rs_engine_lookup(e, c->access[i].addr, &base, &bytes))
+			base = c->access[i].addr;
+		at[i] = base << 2 | c->access[i].dir;
+		h = (h ^ at[i]) * 0x9e3779b97f4a7c15ull;
+	}
+	return (unsigned)(h >> 40) % CALM_ENTRIES;
+}
+
+static inline void calm_before(struct calm *m, struct rs_engine *e, struct rs_thread *t,
+			       struct rs_call *c)
+{
+	int fits =
+		c->naccess <= CALM_ACCESSES && !c->capturing && !c->everything && !c->synchronous;
+	uint64_t at[CALM_ACCESSES];
+	unsigned i = fits ? calm_key(e, c, at) : 0, k = 0;
+
+	m->skipped = 0;
+	if (fits && m->entry[i].moment == rs_engine_moment(e) && m->entry[i].t == t &&
+	    m->entry[i].n == c->naccess && m->entry[i].q.stream == c->q.stream &&
+	    m->entry[i].q.ctx == c->q.ctx) {
+		while (k < c->naccess && at[k] == m->entry[i].at[k])
+			k++;
+		if (k == c->naccess) {
+			m->taken++;
+			m->skipped = 1;
+			return;
+		}
+	}
+	c->calm = 0;
+	rs_engine_before(e, t, c);
+	if (!c->calm || !fits)
+		return;
+	m->kept++;
+	m->entry[i].moment = c->calm;
+	m->entry[i].t = t;
+	m->entry[i].q = c->q;
+	m->entry[i].n = c->naccess;
+	for (k = 0; k < c->naccess; k++)
+		m->entry[i].at[k] = at[k];
+}
+
+static inline void calm_after(struct calm *m, struct rs_engine *e, struct rs_thread *t,
+			      struct rs_call *c)
+{
+	if (!m->skipped)
+		rs_engine_after(e, t, c, 1);
+	m->skipped = 0;
+}
+
+#endif
