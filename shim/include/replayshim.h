@@ -9,7 +9,7 @@
  *	replayshim_forward_begin("block3", REPLAYSHIM_NEXT);   ... launches ...   replayshim_forward_end();
  *	replayshim_replay_begin("block3", REPLAYSHIM_NEXT);    ... launches ...   replayshim_replay_end();
  *
- * Results: 0; -1 when the library is not there or not observing; -2 when a region is not inside a known
+ * Results: 0 (replayshim_active and replayshim_retain: 0 or 1); -1 when the library is not there or not observing; -2 when a region is not inside a known
  * allocation.
  */
 #ifndef REPLAYSHIM_H
@@ -47,6 +47,20 @@ REPLAYSHIM_FUNCTION(replayshim_forward_end, (void), ())
 REPLAYSHIM_FUNCTION(replayshim_replay_begin, (const char *name, long invocation),
 		    (name, invocation))
 REPLAYSHIM_FUNCTION(replayshim_replay_end, (void), ())
+
+/*
+ * Asked before the forward of a segment whose activations the program may as well keep: 1, keep them, this invocation will
+ * not be replayed; 0, replay it as ever; -1 as below. That is what a plan decides (REPLAYSHIM_BUDGET, REPLAYSHIM_PLAN); without
+ * one it is always 0. A program that never asks is planned for as one that replays everything.
+ *
+ *	int keep = replayshim_retain("block3", REPLAYSHIM_NEXT) == 1;
+ *	replayshim_forward_begin("block3", REPLAYSHIM_NEXT);   ... launches ...   replayshim_forward_end();
+ *	...
+ *	if (!keep) {
+ *		replayshim_replay_begin("block3", REPLAYSHIM_NEXT);   ... launches ...   replayshim_replay_end();
+ *	}
+ */
+REPLAYSHIM_FUNCTION(replayshim_retain, (const char *name, long invocation), (name, invocation))
 
 /* Ranges with any text; "forward:NAME", "replay:NAME" and "step:N" mean what they mean in NVTX. */
 REPLAYSHIM_FUNCTION(replayshim_range_push, (const char *text), (text))

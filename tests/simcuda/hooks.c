@@ -27,6 +27,19 @@ uint64_t simcuda_peak_bytes(int device)
 	return n;
 }
 
+uint64_t simcuda_restart_peak(int device)
+{
+	uint64_t n = 0;
+
+	sim_api_lock();
+	if (device >= 0 && device < SIM_MAX_DEVICES) {
+		n = sim_mem_peak(device);
+		sim_mem_restart_peak(device);
+	}
+	sim_api_unlock();
+	return n;
+}
+
 uint64_t simcuda_virtual_ns(void)
 {
 	uint64_t n;

@@ -193,6 +193,11 @@ uint64_t sim_mem_peak(int dev)
 	return arena_of(dev)->peak;
 }
 
+void sim_mem_restart_peak(int dev)
+{
+	arena_of(dev)->peak = arena_of(dev)->used;
+}
+
 static bool on_device(enum sim_mem_kind kind)
 {
 	return kind == SIM_MEM_DEVICE || kind == SIM_MEM_MANAGED || kind == SIM_MEM_MODULE;

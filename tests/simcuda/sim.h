@@ -218,6 +218,7 @@ const char *sim_mem_describe(uint64_t addr, char *buf, size_t len);
 void sim_mem_ranges(CUcontext ctx, const struct sim_range **ret, size_t *ret_n);
 uint64_t sim_mem_used(int dev);
 uint64_t sim_mem_peak(int dev);
+void sim_mem_restart_peak(int dev);
 void sim_mem_fill(uint64_t addr, uint64_t size, uint32_t word);
 bool sim_mem_writable(uint64_t addr, uint64_t size); /* live, and not mapped for reading only */
 bool sim_mem_foreign(uint64_t addr);		     /* nothing that this driver hands out */

@@ -19,6 +19,8 @@ extern "C" {
 /* Bytes of device memory in use, and the most there ever were. */
 SIMCUDA_API uint64_t simcuda_live_bytes(int device);
 SIMCUDA_API uint64_t simcuda_peak_bytes(int device);
+/* The same, and from now on the most counts from what is in use. */
+SIMCUDA_API uint64_t simcuda_restart_peak(int device);
 
 /* The latest end of any executed operation on the virtual clock. */
 SIMCUDA_API uint64_t simcuda_virtual_ns(void);
