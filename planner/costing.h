@@ -59,6 +59,9 @@ struct rs_wish {
 	int unshared;	/* baseline: private copies, sharing is not counted on */
 };
 
+/* Bytes that are left alone. */
+uint64_t rs_wish_guard(const struct rs_wish *wish);
+
 struct rs_planned {
 	enum rs_solve_status status;
 	struct rs_plan_head head;    /* generation and from_step are the publisher's */

@@ -117,29 +117,24 @@ void rs_costs_events(const struct rs_costs *c, uint32_t i, struct rs_events *ret
 struct need {
 	uint64_t bytes, pieces; /* overwritten, all of them */
 	uint64_t own_bytes, own_pieces;
-	uint64_t foreign; /* of the first: others need the same */
+	uint64_t foreign; /* of the first: others need them, too */
 };
 
+/* own: pieces that are this segment's alone. */
 static struct need need_of(const struct rs_cost *s, const struct rs_common *common, uint64_t kept,
-			   uint64_t pieces)
+			   uint64_t pieces, uint64_t own)
 {
-	static const struct rs_common none = {0, 0, 0, 0};
-	struct need n;
+	struct need n = {.bytes = max64(kept, s->own_bytes), .pieces = max64(pieces, own)};
 
-	n.bytes = max64(kept, s->own_bytes);
-	n.pieces = max64(max64(pieces, s->own_pieces), n.bytes > 0);
-	if (common) {
-		n.own_bytes =
-			max64(s->own_bytes, rs_less(n.bytes, common->bytes)) + common->loose_bytes;
-		n.own_pieces = max64(s->own_pieces, rs_less(n.pieces, common->pieces)) +
-			       common->loose_pieces;
-	} else {
-		common = &none;
-		n.own_bytes = n.bytes;
-		n.own_pieces = n.pieces;
-	}
-	n.own_pieces = max64(n.own_pieces, n.own_bytes > 0);
+	n.pieces = max64(n.pieces, n.bytes > 0);
+	n.own_bytes = n.bytes;
+	n.own_pieces = n.pieces;
 	n.foreign = rs_less(n.bytes, s->own_bytes);
+	if (!common)
+		return n;
+	n.own_bytes = max64(s->own_bytes, rs_less(n.bytes, common->bytes)) + common->loose_bytes;
+	n.own_pieces = max64(own, rs_less(n.pieces, common->pieces)) + common->loose_pieces;
+	n.own_pieces = max64(n.own_pieces, n.own_bytes > 0);
 	return n;
 }
 
@@ -241,11 +236,13 @@ unsigned rs_costs_prices(const struct rs_costs *c, uint32_t i, const struct rs_c
 			 struct rs_price *ret)
 {
 	const struct rs_cost *s = &c->segment[i];
-	struct need kept = need_of(s, common, s->kept_bytes, s->kept_pieces);
-	struct need whole = need_of(s, common, max64(s->whole_bytes, kept.bytes),
-				    max64(s->whole_pieces, s->whole_bytes ? 0 : kept.pieces));
+	uint64_t own = s->own_pieces;
+	struct need kept = need_of(s, common, s->kept_bytes, s->kept_pieces, own);
 	struct need regions = need_of(s, common, max64(s->region_bytes, kept.bytes),
-				      max64(s->region_pieces, kept.pieces));
+				      max64(s->region_pieces, kept.pieces), own);
+	struct need whole = s->whole_bytes > kept.bytes
+				    ? need_of(s, common, s->whole_bytes, s->whole_pieces, 0)
+				    : kept;
 	unsigned n = 0;
 
 	if (!(s->flags & RS_COST_REPLAYED)) {

@@ -91,7 +91,6 @@ uint64_t rs_costs_saving(const struct rs_costs *c, uint64_t bytes, uint64_t piec
 int rs_costs_is_forced(const struct rs_cost *s);  /* what happens to it is no choice */
 int rs_price_preserves(const struct rs_price *p); /* it may need bytes that others need, too */
 
-uint64_t rs_wish_guard(const struct rs_wish *wish);
 /*
  * As rs_costs_problem(). An arc's option is its number in `price`, which has RS_PRICES for each segment, to be freed.
  * -ENODATA: segment *ret_segment has none of the options that are allowed.
