@@ -115,6 +115,48 @@ static int some_work(void)
 	return 0;
 }
 
+static const char sleep_ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
+				".visible .entry doze(.param .u32 doze_0)\n"
+				"{\n"
+				"\t.reg .pred %p<2>;\n"
+				"\t.reg .b32 %r<4>;\n"
+				"\tld.param.u32 %r1, [doze_0];\n"
+				"\tmov.u32 %r2, %tid.x;\n"
+				"\tsetp.ne.u32 %p1, %r2, 3;\n"
+				"\t@%p1 bra DONE;\n"
+				"\tnanosleep.u32 %r1;\n"
+				"\tnanosleep.u32 1000;\n"
+				"DONE:\n"
+				"\tret;\n"
+				"}\n";
+
+/* Virtual ns that `threads` threads take, of which the fourth, if there is one, sleeps. */
+static uint64_t doze(unsigned threads, unsigned ns)
+{
+	uint64_t before = simcuda_virtual_ns();
+	void *params[] = {&ns};
+	CUmodule mod;
+
+	must(cuModuleLoadData(&mod, sleep_ptx));
+	must(cuLaunchKernel(drv_function(mod, "doze"), 1, 1, 1, threads, 1, 1, 0, NULL, params,
+			    NULL));
+	must(cuCtxSynchronize());
+	return simcuda_virtual_ns() - before;
+}
+
+static int sleeping(void)
+{
+	uint64_t awake;
+
+	drv_context();
+	awake = doze(3, 5000);
+	if (awake < 39 || awake > 45)
+		return 1; /* 2500 ns over 64, and some instructions */
+	if (doze(64, 5000) != 39 + 6000)
+		return 2;
+	return doze(4, 2000000) == 39 + 1001000 ? 0 : 3;
+}
+
 int main(void)
 {
 	is_u64(in_child(two_devices, "SIMCUDA_DEVICES", "2"), 0,
@@ -124,6 +166,8 @@ int main(void)
 	is_u64(in_child(capability, "SIMCUDA_CC", "x"), 75, "a bad one is not taken");
 	ok(strstr(child_log, "SIMCUDA_CC=x"), "and is named");
 	is_u64(in_child(profile, "SIMCUDA_PROFILE", "h200"), 0, "another profile");
+	is_u64(in_child(sleeping, "SIMCUDA_SCALE", "64"), 0,
+	       "nanosleep takes virtual time, at most 1 ms each; latencies are divided");
 	is_u64(in_child(some_work, "SIMCUDA_TRACE", "1"), 0, "trace");
 	ok(strstr(child_log, "fill") && strstr(child_log, "inc") &&
 		   strstr(child_log, "fill") < strstr(child_log, "inc"),

@@ -8,9 +8,13 @@
  * does one thing at a time; an op takes the first gap in its engine's past that fits. Gaps are given
  * in submission order. Durations:
  *
- *   kernel  launch_ns + max(thread instructions / rate, global bytes moved / memory bandwidth)
+ *   kernel  launch_ns + max(thread instructions / rate, global bytes moved / memory bandwidth, longest
+ *           nanosleep of a warp), as if all warps were resident
  *   copy    copy_ns + bytes / PCIe bandwidth, or 2 * bytes / memory bandwidth inside the device
  *   fill    launch_ns + bytes / memory bandwidth
+ *
+ * launch_ns and copy_ns are the profile's over SIMCUDA_SCALE: what is N times smaller than what it stands for, in bytes
+ * and instructions, keeps the proportions of its times only if what does not depend on size is N times smaller, too.
  *
  * Events, waits, host functions and allocations take no time. Because gaps are given in submission
  * order and durations do not depend on when an op is executed, the times are the same for every
@@ -59,18 +63,25 @@ static uint64_t scale(uint64_t n, uint64_t per_us)
 	return (uint64_t)(((unsigned __int128)n * 1000 + per_us - 1) / per_us);
 }
 
+static uint64_t latency(uint64_t ns)
+{
+	return ns / sim_options.scale;
+}
+
 uint64_t sim_clock_copy_cost(const struct sim_work *w, uint64_t bytes)
 {
 	const struct sim_profile *p = sim_options.profile;
 
 	if (!w->copy.from_host && !w->copy.to_host)
-		return p->copy_ns + scale(bytes * 2, p->mem_bytes_per_us);
-	return p->copy_ns + scale(bytes, p->pcie_bytes_per_us);
+		return latency(p->copy_ns) + scale(bytes * 2, p->mem_bytes_per_us);
+	return latency(p->copy_ns) + scale(bytes, p->pcie_bytes_per_us);
 }
 
 uint64_t sim_clock_fill_cost(uint64_t bytes)
 {
-	return sim_options.profile->launch_ns + scale(bytes, sim_options.profile->mem_bytes_per_us);
+	const struct sim_profile *p = sim_options.profile;
+
+	return latency(p->launch_ns) + scale(bytes, p->mem_bytes_per_us);
 }
 
 uint64_t sim_clock_kernel_cost(const struct sim_counts *c)
@@ -79,7 +90,8 @@ uint64_t sim_clock_kernel_cost(const struct sim_counts *c)
 	uint64_t run = scale(c->thread_insns, p->insns_per_us);
 	uint64_t mem = scale(c->load_bytes + c->store_bytes, p->mem_bytes_per_us);
 
-	return p->launch_ns + (run > mem ? run : mem);
+	run = run > mem ? run : mem;
+	return latency(p->launch_ns) + (run > c->sleep_ns ? run : c->sleep_ns);
 }
 
 void sim_clock_after(struct sim_op *op, struct sim_op *pred)

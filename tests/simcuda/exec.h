@@ -133,6 +133,7 @@ struct sim_fault {
 struct sim_counts {
 	uint64_t thread_insns;		  /* executed by active lanes */
 	uint64_t load_bytes, store_bytes; /* global */
+	uint64_t sleep_ns;		  /* longest that any warp has spent in nanosleep */
 };
 
 /* Run the grid. Returns SIM_OK or the first fault's kind; counts are valid in both cases. */

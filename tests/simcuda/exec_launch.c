@@ -124,6 +124,7 @@ static void start_warp(struct sim_run *run, struct sim_warp *w, uint32_t threads
 	w->ngroups = 0;
 	w->done = w->blocked = 0;
 	w->starve = 0;
+	w->slept = 0;
 	sim_warp_set(w, w->alive);
 	fill_consts(run, w, 1);
 }

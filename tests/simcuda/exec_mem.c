@@ -722,6 +722,42 @@ static int lower_nothing(struct sim_lower *l, const struct rs_ptx_insn *in,
 	return sim_lower_emit(l, SIM_K_NOP, none) ? 0 : -ENOMEM;
 }
 
+#define LONGEST_SLEEP 1000000u /* ns, of one instruction: the ISA's bound */
+
+/* Exactly as long as asked for, of the 0 to twice that which the ISA allows; a warp sleeps as long as its longest lane. */
+static void sleep_for(const struct sim_uop *o, struct sim_warp *w)
+{
+	const u32 *ns = SIM_REG(u32, w, o, 1);
+	u32 longest = 0;
+
+	for (int i = 0; i < SIM_LANES; i++)
+		if (w->lanes[i] && ns[i] > longest)
+			longest = ns[i];
+	w->slept += longest < LONGEST_SLEEP ? longest : LONGEST_SLEEP;
+	if (w->slept > w->run->counts.sleep_ns)
+		w->run->counts.sleep_ns = w->slept;
+}
+
+static int lower_nanosleep(struct sim_lower *l, const struct rs_ptx_insn *in,
+			   const struct sim_form *form, unsigned flags)
+{
+	static const sim_fn fn[2] = {sleep_for, sleep_for};
+	struct sim_uop *o;
+	u32 ns;
+	int rc;
+
+	(void)form, (void)flags;
+	if (in->noperands != 1)
+		return sim_lower_fail(l, "wrong operands");
+	rc = sim_lower_src(l, &in->op[0], 'w', &ns);
+	o = rc ? NULL : sim_lower_emit(l, SIM_K_ALU, fn);
+	if (!o)
+		return rc ? rc : l->failed;
+	o->r[1] = ns;
+	o->rd |= 2;
+	return sim_lower_finish(l);
+}
+
 const struct sim_form sim_forms_mem[] = {
 	{"ld *", NULL, {NULL, NULL}, lower_ld},
 	{"ldu *", NULL, {NULL, NULL}, lower_ld},
@@ -735,6 +771,6 @@ const struct sim_form sim_forms_mem[] = {
 	 NULL,
 	 {NULL, NULL},
 	 lower_nothing},
-	{"nanosleep u32", NULL, {NULL, NULL}, lower_nothing},
+	{"nanosleep u32", NULL, {NULL, NULL}, lower_nanosleep},
 };
 const unsigned sim_nforms_mem = sizeof sim_forms_mem / sizeof *sim_forms_mem;

@@ -116,6 +116,7 @@ struct sim_warp {
 	struct sim_run *run;
 	uint32_t index;
 	uint32_t starve; /* backward jumps since other lanes last ran */
+	uint64_t slept;	 /* ns */
 	uint32_t tid[3][SIM_LANES];
 	uint32_t ctaid[3][SIM_LANES];
 };

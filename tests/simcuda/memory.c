@@ -27,6 +27,7 @@
 #define HOST_SPACE   (1ull << 37)
 #define OPEN_STEP    (4u << 20)
 #define DROP_PAGES   (1u << 20) /* freed blocks from this size on give their pages back */
+#define HUGE_PAGES   (8u << 20) /* blocks from this size on are asked to have large ones */
 #define FREED_MEMORY 1024
 
 struct sim_arena {
@@ -139,6 +140,9 @@ uint64_t sim_mem_get(int dev, size_t size, uint64_t *ret_block)
 		return b->addr[--b->n];
 	if (a->next + block > a->base + a->size || !open_up_to(a, a->next + block))
 		return 0;
+	if (block >= HUGE_PAGES)
+		madvise((void *)(uintptr_t)((a->next + 4095) & ~4095ull), block & ~4095ull,
+			MADV_HUGEPAGE); /* fewer faults; where it is refused, nothing is lost */
 	a->next += block;
 	return a->next - block;
 }

@@ -7,6 +7,7 @@
  *   SIMCUDA_CHECK=uninit    SIMCUDA_TRACE=1               SIMCUDA_FAIL=entry:count=code[,...]
  *   SIMCUDA_HANG_MS=N       how long a wait may make no progress before it is called a deadlock
  *   SIMCUDA_MAX_INSNS=N     thread-instructions of one launch before it is stopped; 0: no limit
+ *   SIMCUDA_SCALE=N         launch and copy latencies of the profile over N, for work that is N times smaller than real
  *   SIMCUDA_CALLS=PATH      at exit: how often each entry point was called, one "entry count" a line
  *
  * A value that is not understood is reported once on stderr and the default is kept.
@@ -32,6 +33,7 @@ struct sim_options sim_options = {
 	.memory = 8ull << 30,
 	.cc = 75,
 	.hang_ms = 2000,
+	.scale = 1,
 	.profile = &profiles[0],
 };
 
@@ -165,6 +167,17 @@ static int parse_max_insns(const char *s)
 	return parse_u64(s, &sim_options.max_insns, &end) || *end ? -1 : 0;
 }
 
+static int parse_scale(const char *s)
+{
+	uint64_t v;
+	char *end;
+
+	if (parse_u64(s, &v, &end) || *end || !v || v > 1000000)
+		return -1;
+	sim_options.scale = v;
+	return 0;
+}
+
 int sim_options_sched(const char *spec)
 {
 	uint64_t seed = 0;
@@ -270,6 +283,7 @@ void sim_options_load(void)
 		{"SIMCUDA_TRACE", parse_trace},
 		{"SIMCUDA_HANG_MS", parse_hang},
 		{"SIMCUDA_MAX_INSNS", parse_max_insns},
+		{"SIMCUDA_SCALE", parse_scale},
 	};
 
 	for (unsigned i = 0; i < sizeof(vars) / sizeof(vars[0]); i++) {

@@ -95,6 +95,7 @@ struct sim_options {
 	int cc; /* major * 10 + minor */
 	bool check_uninit, trace;
 	unsigned hang_ms;
+	uint64_t scale; /* latencies are divided by it */
 	uint64_t max_insns;
 	const struct sim_profile *profile;
 };
