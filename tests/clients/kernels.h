@@ -91,7 +91,7 @@ static void k_begin(int argc, char **argv)
 }
 
 /* Device memory: with these bytes, or filled with a pattern that no result has by chance. */
-static CUdeviceptr k_in(const void *host, size_t bytes)
+UNUSED static CUdeviceptr k_in(const void *host, size_t bytes)
 {
 	CUdeviceptr d;
 
@@ -100,7 +100,7 @@ static CUdeviceptr k_in(const void *host, size_t bytes)
 	return d;
 }
 
-static CUdeviceptr k_out(size_t bytes)
+UNUSED static CUdeviceptr k_out(size_t bytes)
 {
 	CUdeviceptr d;
 
