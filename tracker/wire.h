@@ -29,11 +29,15 @@
 
 enum rs_wire_kind {
 	RS_WIRE_NONE,
-	RS_WIRE_COST,	      /* cost */
-	RS_WIRE_SHARE,	      /* share */
-	RS_WIRE_RATE,	      /* rate */
-	RS_WIRE_SHARES_BEGIN, /* what was told of shares is void: the new ones follow */
-	RS_WIRE_FORGET	      /* the program's segments have changed: all that was told is void */
+	RS_WIRE_COST,  /* cost */
+	RS_WIRE_SHARE, /* share */
+	RS_WIRE_RATE,  /* rate */
+	/*
+	 * What was told of shares is void: u.share.pieces new ones follow. No plan is made until all of them are there, so after a
+	 * loss the list is told again from its beginning.
+	 */
+	RS_WIRE_SHARES_BEGIN,
+	RS_WIRE_FORGET /* the program's segments have changed: all that was told is void */
 };
 
 struct rs_wire_record {
@@ -97,8 +101,11 @@ struct rs_wire {
 		__attribute__((aligned(64))); /* the planner's CLOCK_MONOTONIC */
 	_Atomic uint64_t
 		generation; /* of the newest plan, which is in plan[generation & 1]; 0: none yet */
-	_Atomic uint64_t
-		budget; /* bytes, as of now: from a contract, the option, or `replayctl set`; 0: none */
+	/*
+	 * Bytes, as of now: what the program asked for, its share of the device, or what `replayctl set` says. 0: none; a program
+	 * that obeys a plan then goes back to preserving without one.
+	 */
+	_Atomic uint64_t budget;
 	_Atomic uint64_t off; /* the program is asked to preserve without plans */
 
 	struct rs_wire_client client __attribute__((aligned(64)));
