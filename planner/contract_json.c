@@ -90,7 +90,7 @@ json_t *rs_contract_segment(const json_t *contract, const char *name)
 /* Members that `to` does not have. Optional ones that are known come and go with what was learned. */
 static void carry(json_t *to, json_t *from)
 {
-	static const char *const known[] = {"region", "call", "slot", "piece"};
+	static const char *const known[] = {"region", "call", "slot", "piece", "costs"};
 	const char *key;
 	json_t *v;
 

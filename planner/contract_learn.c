@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/costing_json.h"
 #include "tracker/digest.h"
 
 #define MOST_TIMES 4096u
@@ -540,6 +541,16 @@ static int is_same_program(json_t *a, json_t *b)
 	return 1;
 }
 
+/* What the processes have measured, if that was the same segments. */
+static void add_costs(json_t *doc, struct rs_run *const *runs, size_t n)
+{
+	struct rs_costs c = {0};
+
+	if (!rs_costs_of_runs(runs, n, &c))
+		json_object_set_new(doc, "costs", rs_costs_to_json(&c));
+	rs_costs_free(&c);
+}
+
 int rs_contract_learn(struct rs_run *const *runs, size_t n, const struct rs_contract_times *times,
 		      json_t **ret_contract, struct rs_contract_why *why)
 {
@@ -580,6 +591,7 @@ int rs_contract_learn(struct rs_run *const *runs, size_t n, const struct rs_cont
 	json_decref(all);
 	if (!doc)
 		return -ENOMEM;
+	add_costs(doc, runs, n);
 	*ret_contract = doc;
 	return 0;
 }

@@ -75,13 +75,14 @@ void rs_run_free(struct rs_run *run)
 	json_decref(run->plan_refused);
 	json_decref(run->learned[0]);
 	json_decref(run->learned[1]);
+	rs_run_forget_costs(run);
 	free(run->path);
 	free(run);
 }
 
 void rs_run_problem(struct rs_run *run, const char *fmt, ...)
 {
-	struct rs_problem *v;
+	struct rs_run_fault *v;
 	va_list ap;
 	int n;
 

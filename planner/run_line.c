@@ -276,6 +276,16 @@ static void drop_plans(struct rs_run *run)
 	run->plans_taken = run->plans_refused = 0;
 }
 
+static int is_cost(const char *kind)
+{
+	static const char *const kinds[] = {"cost", "share", "rate", "usage"};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(kind, kinds[i]))
+			return 1;
+	return 0;
+}
+
 static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 {
 	const char *bad = NULL;
@@ -289,6 +299,7 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 			drop_plans(run);
 			json_array_clear(run->learned[0]); /* those of a process before this one */
 			json_array_clear(run->learned[1]);
+			rs_run_forget_costs(run);
 		}
 	} else if (!strcmp(kind, "stats")) {
 		bad = check_stats(o);
@@ -315,6 +326,8 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 		bad = rs_run_bad_learned(o, line);
 		if (!bad)
 			json_array_append(run->learned[line], o);
+	} else if (is_cost(kind)) {
+		bad = rs_run_add_costs(run, kind, o);
 	} else if (!strcmp(kind, "end")) {
 		run->ended = 1;
 	}

@@ -16,6 +16,10 @@ struct rs_finding_line {
 /* What is wrong with a line that contracts are learned from: a field's name, or NULL. */
 const char *rs_run_bad_learned(const json_t *o, enum rs_learned_line kind);
 
+/* A line of costs: as rs_costs_take(). */
+const char *rs_run_add_costs(struct rs_run *run, const char *kind, const json_t *o);
+void rs_run_forget_costs(struct rs_run *run);
+
 void rs_run_add_replay(struct rs_run *run, const struct rs_replay *r);
 void rs_run_add_finding(struct rs_run *run, json_t *o, const struct rs_finding_line *line);
 __attribute__((format(printf, 2, 3))) void rs_run_problem(struct rs_run *run, const char *fmt, ...);

@@ -53,9 +53,11 @@ struct rs_run_finding {
 	uint64_t count, first_step, last_step;
 };
 
-struct rs_problem {
+struct rs_run_fault {
 	char *text; /* file:line: reason */
 };
+
+struct rs_costs;
 
 struct rs_run {
 	char *path;
@@ -66,15 +68,17 @@ struct rs_run {
 	json_t *plan;	       /* latest plan event of one that was taken, or NULL */
 	json_t *plan_refused;  /* and of one that was not */
 	uint64_t plans_taken, plans_refused;
-	json_t *learned[2];    /* arrays of "segment" and of "state" lines: see contract.h */
-	int ended, cut;	       /* end event seen; a last line was cut off */
+	json_t *learned[2]; /* arrays of "segment" and of "state" lines: see contract.h */
+	struct rs_costs
+		*costs; /* what "cost" lines and their like say, or NULL: see costing_json.h */
+	int ended, cut; /* end event seen; a last line was cut off */
 	uint64_t replays, outcome[3], seen[3][3], steps;
 	uint64_t lines, bad_lines, newer_lines;
 	struct rs_run_segment *segments;
 	size_t nsegments;
 	struct rs_run_finding *findings;
 	size_t nfindings;
-	struct rs_problem *problems; /* the first RS_RUN_PROBLEMS of them */
+	struct rs_run_fault *problems; /* the first RS_RUN_PROBLEMS of them */
 	size_t nproblems;
 	/* private */
 	json_t *segment_index, *finding_index;

@@ -19,40 +19,17 @@ static void begin(struct rs_json *j, const char *kind)
 	rs_json_str(j, "t", kind);
 }
 
-#define PUT(field) rs_json_u64(j, #field, p->field)
+#define PUT(field)	    rs_json_u64(j, #field, p->field);
+#define PUT_FLAG(name, bit) rs_json_bool(j, name, !!(p->flags & (bit)));
+#define PUT_TIME(field)	    put_time(j, #field, &p->field);
 
 void rs_cost_json(struct rs_json *j, const struct rs_cost *p)
 {
 	begin(j, "cost");
 	rs_json_str(j, "segment", p->segment);
-	PUT(invocation);
-	PUT(order);
-	PUT(steps);
-	rs_json_bool(j, "retains", !!(p->flags & RS_COST_RETAINS));
-	rs_json_bool(j, "unsafe", !!(p->flags & RS_COST_UNSAFE));
-	rs_json_bool(j, "replayed", !!(p->flags & RS_COST_REPLAYED));
-	rs_json_bool(j, "has_retained", !!(p->flags & RS_COST_HAS_RETAINED));
-	put_time(j, "forward", &p->forward);
-	put_time(j, "replay", &p->replay);
-	put_time(j, "forward_busy", &p->forward_busy);
-	put_time(j, "replay_busy", &p->replay_busy);
-	PUT(live_forward);
-	PUT(peak_forward);
-	PUT(live_replay);
-	PUT(end_replay);
-	PUT(peak_backward);
-	PUT(product_bytes);
-	PUT(state_bytes);
-	PUT(whole_bytes);
-	PUT(whole_pieces);
-	PUT(kept_bytes);
-	PUT(kept_pieces);
-	PUT(own_bytes);
-	PUT(own_pieces);
-	PUT(draw_bytes);
-	PUT(region_bytes);
-	PUT(region_pieces);
-	PUT(replays);
+	RS_COST_FLAGS(PUT_FLAG)
+	RS_COST_TIMES(PUT_TIME)
+	RS_COST_NUMBERS(PUT)
 }
 
 void rs_cost_share_json(struct rs_json *j, const struct rs_cost_share *p)
@@ -60,8 +37,8 @@ void rs_cost_share_json(struct rs_json *j, const struct rs_cost_share *p)
 	uint32_t n = p->n < RS_COST_SHARERS ? p->n : RS_COST_SHARERS;
 
 	begin(j, "share");
-	PUT(bytes);
-	PUT(pieces);
+	rs_json_u64(j, "bytes", p->bytes);
+	rs_json_u64(j, "pieces", p->pieces);
 	rs_json_open(j, "order", '[');
 	for (uint32_t i = 0; i < n; i++)
 		rs_json_u64(j, NULL, p->order[i]);
@@ -72,23 +49,11 @@ void rs_cost_rate_json(struct rs_json *j, const struct rs_cost_rate *p)
 {
 	begin(j, "rate");
 	rs_json_str(j, "kind", p->kind < RS_RATES ? rs_rate_names[p->kind] : "");
-	PUT(n);
-	PUT(bytes);
-	PUT(each_ns);
-	PUT(gib_ns);
+	RS_COST_RATE_NUMBERS(PUT)
 }
 
 void rs_cost_usage_json(struct rs_json *j, const struct rs_cost_usage *p)
 {
 	begin(j, "usage");
-	PUT(step);
-	PUT(steps);
-	PUT(step_ns);
-	PUT(live_bytes);
-	PUT(peak_bytes);
-	PUT(arena_bytes);
-	PUT(arena_used);
-	PUT(turn_bytes);
-	PUT(outside_bytes);
-	PUT(segments);
+	RS_COST_USAGE_NUMBERS(PUT)
 }
