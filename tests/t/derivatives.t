@@ -6,9 +6,11 @@ The gradients of the run that keeps activations are checked against a forward pa
 differences, both of the formulas in derivatives_model.py. Then the replaying run under the library has to print the
 same bytes, gradients and state, with a match for every replay; without it what it prints is wrong, segment by segment
 in a known way, and an audit prints just that and names the state. Eagerly, lazily, and in RS_SEEDS (20) random
-schedules with replays, the queue's enqueue and a reader of the table on streams of their own.
+schedules with replays, the queue's enqueue and a reader of the table on streams of their own. All of the bytes again
+under the contract that an audit learns, with every option and way of restoring that can be put into it.
 """
 import collections
+import json
 import os
 import random
 import struct
@@ -22,6 +24,7 @@ from hazards_rig import BUILD, SHIM, lines, ok, plan, show
 TOP = os.environ.get("RS_TOP") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 SEEDS = int(os.environ.get("RS_SEEDS") or ("4" if os.environ.get("RS_SAN") else "20"))
 STEPS = 3
+OPTIONS = [(o, r) for o in ("undo", "whole", "regions", "pages", "retain") for r in ("copy", "swap")]
 SEGMENTS = [("embedding", 0), ("conv", 0), ("batchnorm", 0), ("dropout", 0), ("linear", 0), ("attention", 0),
             ("embedding", 1), ("contrast", 0)]
 
@@ -56,7 +59,7 @@ ALONE = {"embedding": (set(), {"table", "image"}),
 class Run:
     """text: {seed: what its training printed}; records and findings, of all steps."""
 
-    def __init__(self, args, mode="none", schedule="eager"):
+    def __init__(self, args, mode="none", schedule="eager", contract=None):
         with tempfile.TemporaryDirectory() as out:
             env = {k: v for k, v in os.environ.items() if not k.startswith(("REPLAYSHIM_", "SIMCUDA_"))}
             env.update(LD_LIBRARY_PATH=os.path.join(BUILD, "simcuda"), SIMCUDA_SCHED=schedule,
@@ -64,6 +67,8 @@ class Run:
             if mode != "none":
                 env.update(LD_PRELOAD=f"{os.environ.get('RS_SAN_PRELOAD', '')} {SHIM}".strip(),
                            REPLAYSHIM_MODE=mode, REPLAYSHIM_OUT=out, REPLAYSHIM_QUIET="1")
+            if contract:
+                env["REPLAYSHIM_CONTRACT"] = contract
             done = subprocess.run([os.path.join(BUILD, "clients/derivatives")] + args.split(), env=env,
                                   capture_output=True, text=True, timeout=150)
             self.status, self.stderr = done.returncode, done.stderr
@@ -227,6 +232,63 @@ def check_schedule(name, args, schedule, seeds, kept, faulty):
     ok(not bad, f"{name}: preserved, gradients and state of {trainings * STEPS} steps to the bit, all match", *bad[:6])
 
 
+def learn(directory):
+    """The contract of the replaying run, and what an audit says of it."""
+    path = os.path.join(directory, "learned.json")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("REPLAYSHIM_", "SIMCUDA_"))}
+    env.update(LD_LIBRARY_PATH=os.path.join(BUILD, "simcuda"), RS_KERNELS=os.path.join(TOP, "tests/kernels"))
+    done = subprocess.run([os.path.join(BUILD, "replayctl"), "audit", "--out", directory + "/data", "-o", path, "--",
+                           os.path.join(BUILD, "clients/derivatives"), "replay"], env=env, capture_output=True,
+                          text=True, timeout=150)
+    if not os.path.exists(path):
+        return None, done.stderr
+    with open(path, encoding="utf-8") as f:
+        return json.load(f), done.stderr
+
+
+def preserved_under(path, kept):
+    """What is wrong: on one stream eagerly, on several in random schedules."""
+    seeds = max(2, SEEDS // 5)
+    run = Run("replay", "preserve", "eager", path)
+    bad = finished(run, kept.text[0], 0) + check_replays(run, "preserve", 1)
+    run = Run(f"replay --streams --seeds={seeds}", "preserve", "eager", path)
+    return bad + finished(run, kept.text[0], seeds) + check_replays(run, "preserve", seeds)
+
+
+def check_contracts(kept):
+    with tempfile.TemporaryDirectory() as directory:
+        contract, why = learn(directory)
+        ok(contract and {s["name"] for s in contract["segments"]} == {name for name, _ in SEGMENTS},
+           "an audit learns a contract of all segments", why[-300:])
+        if not contract:
+            return
+        path = os.path.join(directory, "learned.json")
+        ok(not (bad := preserved_under(path, kept)), "under it: gradients and state to the bit, all match", *bad[:6])
+        for option, restore in OPTIONS:
+            for s in contract["segments"]:
+                s["preserve"] = {"option": option, "restore": restore}
+            edited = os.path.join(directory, f"{option}-{restore}.json")
+            with open(edited, "w", encoding="utf-8") as f:
+                json.dump(contract, f)
+            bad = preserved_under(edited, kept)
+            ok(not bad, f"{option}, {restore}: gradients and state to the bit, all match", *bad[:6])
+        check_never_overwritten(directory, contract, kept)
+
+
+def check_never_overwritten(directory, contract, kept):
+    """A contract that wrongly says so costs matches where state moves on, never bytes."""
+    for s in contract["segments"]:
+        s["preserve"] = {"option": "free", "restore": "copy"}
+    path = os.path.join(directory, "free.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(contract, f)
+    run = Run("replay", "preserve", "eager", path)
+    bad = finished(run, kept.text[0], 0)
+    bad += [show(r) for r in run.records
+            if ((r["segment"], r["invocation"]) in WRITERS) != (r["outcome"] == "rejection" and "RS080" in r["codes"])]
+    ok(not bad and run.records, "free: the same bytes, and no match where the state is overwritten", *bad[:6])
+
+
 def main():
     kept, faulty = Run("keep"), Run("replay")
     ok(not kept.status and not faulty.status, "both ways of training run", kept.stderr, faulty.stderr)
@@ -240,6 +302,7 @@ def main():
         check_schedule(schedule, "", schedule, 0, kept, faulty)
         check_schedule(f"{schedule}, several streams", " --streams", schedule, 0, kept, faulty)
     check_schedule(f"{SEEDS} random schedules", f" --streams --seeds={SEEDS}", "eager", SEEDS, kept, faulty)
+    check_contracts(kept)
     for mode in ("audit", "preserve"):
         run = Run("keep", mode)
         bad = finished(run, kept.text[0], 0) + [show(r) for r in run.records + run.findings]
