@@ -47,6 +47,7 @@ PLANNER_SRC := $(wildcard planner/*.c)
 CTL_SRC := $(filter planner/replayctl.c planner/cmd_%.c,$(PLANNER_SRC))
 SIM_SRC := $(wildcard tests/simcuda/*.c)
 SIMRAND_SRC := $(wildcard tests/simcurand/*.c)
+SIMCUPTI_SRC := $(wildcard tests/simcupti/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c)
 SIMTEST_SRC := $(wildcard tests/simunit/*.c)
 CLIENT_SRC := $(wildcard tests/clients/*.c)
@@ -57,6 +58,7 @@ SHIM := $(O)/libreplayshim.so
 CTL := $(O)/replayctl
 SIM := $(O)/simcuda/libcuda.so.1
 SIMRAND := $(O)/simcurand/libcurand.so.10
+SIMCUPTI := $(O)/simcupti/libcupti.so.12 $(O)/simcupti/libcupti.so.13
 UNITS := $(patsubst tests/unit/%.c,$(O)/tests/%.t,$(UNIT_SRC))
 SIMTESTS := $(patsubst tests/simunit/%.c,$(O)/tests/%.t,$(SIMTEST_SRC))
 CLIENTS := $(patsubst tests/clients/%.c,$(O)/clients/%,$(CLIENT_SRC))
@@ -68,7 +70,7 @@ TESTS := $(UNITS) $(SIMTESTS) $(filter $(O)/clients/t_%,$(CLIENTS)) $(wildcard t
 PYHOOK := $(patsubst shim/python/%,$(O)/python/%,$(wildcard shim/python/*.py shim/python/*/*.py))
 
 .PHONY: all
-all: $(SHIM) $(PYHOOK) $(CTL) $(SIM) $(SIMRAND) $(UNITS) $(SIMTESTS) $(CLIENTS) $(BENCHES) ## build everything (default)
+all: $(SHIM) $(PYHOOK) $(CTL) $(SIM) $(SIMRAND) $(SIMCUPTI) $(UNITS) $(SIMTESTS) $(CLIENTS) $(BENCHES) ## build everything (default)
 
 # Set-up. `make check`, `make demo` and the like install what is missing; any other goal only says what it is. The
 # stamp of a check is not one of an installation, but both say the same: all is there.
@@ -152,6 +154,13 @@ $(SIMRAND): $(call objs,$(SIMRAND_SRC)) $(SIM) $(wildcard tests/simcurand/*.map)
 	$(Q)$(CC) -shared $(CFLAGS) $(SAN) -Wl,-soname,libcurand.so.10 -Wl,-z,now $(DEFS) \
 		$(patsubst %,-Wl$(comma)--version-script=%,$(wildcard tests/simcurand/*.map)) -o $@ \
 		$(call objs,$(SIMRAND_SRC)) -L$(O)/simcuda -lcuda -lm
+
+# Two versions of one source; it watches the device through a hook of its own.
+$(SIMCUPTI): $(O)/simcupti/libcupti.so.%: $(SIMCUPTI_SRC) $(wildcard tests/simcupti/*.h) tests/simcuda/simcuda.h $(SIM)
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(filter-out -MMD -MP,$(BASE)) $(CFLAGS) -DSIMCUPTI_MAJOR=$* -Wl,-soname,$(@F) -Wl,-z,now $(DEFS) \
+		-o $@ $(SIMCUPTI_SRC) -L$(O)/simcuda -lcuda -lpthread
 
 # tests/unit: tracker and planner, no device. tests/simunit: the simulated device's insides, linked statically.
 $(UNITS): $(O)/tests/%.t: $(O)/obj/tests/unit/%.o $(O)/libplanner.a $(O)/libtracker.a

@@ -188,6 +188,7 @@ void sim_clock_done(struct sim_op *done)
 				e->tail = NULL;
 		}
 		op->timed = true;
+		sim_watch_timed(op);
 		if (op->end_ns > latest_ns)
 			latest_ns = op->end_ns;
 		if (op == host_op) {

@@ -157,6 +157,7 @@ void sim_sched_enqueue(struct sim_op *op)
 	struct sim_op *host = sim_clock_host_op();
 
 	op->seq = next_seq++;
+	sim_watch_queued(op);
 	if (host)
 		sim_op_after(op, host);
 	sim_clock_enqueue(op);

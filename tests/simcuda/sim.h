@@ -438,6 +438,10 @@ void sim_clock_host_saw(struct sim_op *op); /* the host waited for op: later ops
 struct sim_op *sim_clock_host_op(void);	    /* submitted ops come after it, in time only */
 uint64_t sim_clock_now(void);
 
+/* watch.c */
+void sim_watch_queued(const struct sim_op *op);
+void sim_watch_timed(const struct sim_op *op);
+
 /* ---- context.c, stream.c, event.c ---- */
 
 struct CUctx_st {

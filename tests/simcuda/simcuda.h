@@ -31,6 +31,19 @@ SIMCUDA_API int simcuda_set_schedule(const char *spec);
 /* As SIMCUDA_FAIL; counts start again. "" injects nothing. -1: an item was ignored. */
 SIMCUDA_API int simcuda_set_fail(const char *spec);
 
+/*
+ * For the stand-in of a profiler: each kernel, copy and fill, as it is queued (by the thread that made the call, its times
+ * unknown yet) and once its times on the virtual clock are known. Under the driver's lock: no call back into it. NULL: nobody.
+ */
+enum { SIMCUDA_KERNEL, SIMCUDA_COPY, SIMCUDA_FILL };
+struct simcuda_op {
+	uint64_t seq;
+	int kind;
+	uint64_t start_ns, end_ns;
+};
+typedef void simcuda_watch_fn(const struct simcuda_op *op);
+SIMCUDA_API void simcuda_watch(simcuda_watch_fn *queued, simcuda_watch_fn *timed);
+
 #ifdef __cplusplus
 }
 #endif
