@@ -14,7 +14,7 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TESTS = ["test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_arena",
-         "test_engine_options", "test_engine_random"]
+         "test_engine_options", "test_engine_calm", "test_engine_random"]
 
 MUTATIONS = [
     ("restore to P2 left out", "tracker/restore.c",
@@ -98,6 +98,25 @@ MUTATIONS = [
      "\t\tjoin(c, ev ? &ev->clock : &e->everything_known);", "\t\t(void)ev;"),
     ("every stream is ordered after every other", "tracker/order.c",
      "\treturn !c || c->t[from] >= tick;", "\treturn 1;"),
+    ("a claim leaves what was found before as it was", "tracker/access.c",
+     "\t\t\t__atomic_store_n(&a->claimed, c->e->claim_epoch, __ATOMIC_RELAXED);\n\t\t\trs_moment_next(c->e);",
+     "\t\t\t__atomic_store_n(&a->claimed, c->e->claim_epoch, __ATOMIC_RELAXED);"),
+    ("a fence leaves what was found before as it was", "tracker/preserve.c",
+     "\t__atomic_store_n(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);\n\trs_moment_next(e);",
+     "\t__atomic_store_n(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);"),
+    ("other memory at an address leaves what was found before as it was", "tracker/model.h",
+     "\t__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);\n\trs_moment_next(e);",
+     "\t__atomic_fetch_add(&e->map_generation, 1, __ATOMIC_RELEASE);"),
+    ("another stream of the same handle is the old one", "tracker/model.h",
+     "\t__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);\n\trs_moment_next(e);",
+     "\t__atomic_fetch_add(&e->generation, 1, __ATOMIC_RELAXED);"),
+    ("a stall leaves what was found before as it was", "tracker/engine.c",
+     "\t__atomic_fetch_or(&e->stalling, RS_QBIT(id), __ATOMIC_RELAXED);\n\trs_moment_next(e);",
+     "\t__atomic_fetch_or(&e->stalling, RS_QBIT(id), __ATOMIC_RELAXED);"),
+    ("a window leaves what was found before as it was", "tracker/window.c",
+     "\tif (w->kind != RS_WINDOW_OTHER)\n\t\trs_moment_next(e);", ""),
+    ("a call that waits for its end is like one that does not", "tracker/access.c",
+     "\tif (!call->synchronous)\n\t\tcall->calm = moment;", "\tcall->calm = moment;"),
     ("a broken contract is no finding", "tracker/compare.c",
      "\tcase RS_CHECK_BROKEN:\n\t\tworse(&o->entry, V_UNKNOWN);", "\tcase RS_CHECK_BROKEN:\n\t\tbreak;"),
 ]
@@ -112,7 +131,7 @@ def compile_c(tree, source, obj):
 
 def build(tree):
     """Objects of the code as it is: {source in the tree: object}, and the tests'."""
-    skipped = ("ptx", "cubin", "fatbin", "options", "contract", "json")
+    skipped = ("ptx", "cubin", "fatbin", "options", "contract", "json", "wire")
     objects = {}
     for f in sorted(os.listdir(tree + "/tracker")):
         if f.endswith(".c") and not f.startswith(skipped):
@@ -144,10 +163,18 @@ def mutate(tree, objects, n, name, path, old, new):
         if text.count(old) != 1:
             print(f"not ok {n} - {name}: the text stands {text.count(old)} times in {path}", flush=True)
             return False
+        if path.endswith(".h"):
+            with tempfile.TemporaryDirectory() as other:
+                shutil.copytree(tree, other, dirs_exist_ok=True)
+                open(f"{other}/{path}", "w").write(text.replace(old, new))
+                return judge(n, name, path, run_tests(other, build(other)))
         open(f"{tree}/mutant.c", "w").write(text.replace(old, new))
         compile_c(tree, f"{tree}/mutant.c", f"{tree}/mutant.o")
         objects = {**objects, path: f"{tree}/mutant.o"}
-    failed = run_tests(tree, objects)
+    return judge(n, name, path, run_tests(tree, objects))
+
+
+def judge(n, name, path, failed):
     caught = bool(failed) == bool(path)
     how = f"caught by {failed}" if failed else "all tests pass"
     print(f"{'ok' if caught else 'not ok'} {n} - {name}: {how}", flush=True)

@@ -515,8 +515,9 @@ struct rs_engine {
  * Something of that which follow_loosely (access.c) looks at without the lock has changed: whoever found before that
  * a call needs nothing must look again. Under engine.lock, after the change: who reads the new moment
  * reads what changed, too, and who was just looking keeps an old moment. Call it for: claims of an allocation, fences and what
- * they reset, versions, the address map, queue ids, queues that stall, windows, engine.legacy_unseen taken back. What only
- * makes calls need less (a claim that ends) does not have to.
+ * they reset, the address map, queue ids, queues that stall, windows, engine.legacy_unseen taken back. A window that opens
+ * stands for the versions, too: marks of writes are compared with the version at which a forward began, and what was
+ * marked since stays so. What only makes calls need less (a claim that ends) does not have to.
  */
 static inline void rs_moment_next(struct rs_engine *e)
 {
@@ -529,7 +530,6 @@ static inline uint64_t rs_version_next(struct rs_engine *e)
 	uint64_t v = e->version + 1;
 
 	__atomic_store_n(&e->version, v, __ATOMIC_RELAXED);
-	rs_moment_next(e);
 	return v;
 }
 

@@ -241,6 +241,7 @@ static void unseen_writer(void)
 	rs_thread_destroy(thr);
 	rs_engine_destroy(eng);
 	eng = rs_engine_create(&config, &fake_ops, rec);
+	memset(&rig_calm, 0, sizeof(rig_calm));
 	thr = rs_thread_create(eng);
 	x = words(2);
 	y = words(1);

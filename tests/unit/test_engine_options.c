@@ -272,6 +272,7 @@ static void learned(void)
 	rs_thread_destroy(thr);
 	rs_engine_destroy(eng);
 	eng = rs_engine_create(&config, &fake_ops, rec);
+	memset(&rig_calm, 0, sizeof(rig_calm));
 	thr = rs_thread_create(eng);
 	x = words(N), y = words(1);
 	for (unsigned step = 0; step < 3; step++) {

@@ -63,6 +63,7 @@ static void start(void)
 	rs_thread_destroy(thr);
 	rs_engine_destroy(eng);
 	eng = rs_engine_create(&config, &fake_ops, rec);
+	memset(&rig_calm, 0, sizeof(rig_calm));
 	thr = rs_thread_create(eng);
 	for (unsigned q = 1; q < 6; q++)
 		rs_engine_queue_create(eng, thr, RIG_Q(q), 0);

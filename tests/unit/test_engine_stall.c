@@ -139,6 +139,7 @@ static void values(void)
 	rs_thread_destroy(thr);
 	rs_engine_destroy(eng);
 	eng = rs_engine_create(&config, &fake_ops, rec);
+	memset(&rig_calm, 0, sizeof(rig_calm));
 	thr = rs_thread_create(eng);
 	x = words(1), y = words(1);
 	ok(!rs_engine_value_comes(eng, 64, 1, RS_VALUE_EQ, 4),
