@@ -90,9 +90,9 @@ static void sizes(json_t *out, const char *segment, const json_t *a, const json_
 
 static void segment(json_t *out, const char *name, const json_t *a, const json_t *b)
 {
-	static const char *const plain[] = {"invocations",    "complete",    "aliases",
-					    "captured",	      "host_effect", "untracked",
-					    "unknown_writer", "codes"};
+	static const char *const plain[] = {"invocations", "replays",	     "complete",
+					    "aliases",	   "captured",	     "host_effect",
+					    "untracked",   "unknown_writer", "codes"};
 
 	member(out, name, "calls", "calls", a, b, "calls");
 	member(out, name, "verdict", "verdict", a, b, "verdict");

@@ -293,7 +293,7 @@ static void put_state(json_t *segment, json_t *state, int again)
 static json_t *new_segment(const json_t *line, const struct rs_run *run,
 			   const struct rs_contract_times *times)
 {
-	static const char *const kept[] = {"forwards", "invocations", "calls"};
+	static const char *const kept[] = {"forwards", "invocations", "replays", "calls"};
 	static const char *const flags[] = {"host_effect", "captured", "unknown_writer",
 					    "untracked"};
 	json_t *s = json_object();
@@ -366,6 +366,7 @@ static void merge_segment(json_t *to, json_t *from)
 
 	add(to, from, "forwards");
 	most(to, from, "invocations");
+	most(to, from, "replays");
 	for (size_t i = 0; i < 2; i++)
 		json_object_set_new(to, lists[i],
 				    unite_texts(json_object_get(to, lists[i]),

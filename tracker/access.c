@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tracker/callstate.h"
+#include "tracker/costing.h"
 #include "tracker/digest.h"
 
 static enum rs_class first_class(const struct rs_window *w, const struct rs_alloc *a,
@@ -60,33 +61,59 @@ static struct rs_spot spot_of(const struct rs_callstate *c, const struct rs_wind
 	return s;
 }
 
-/* Make the windows of a contract boundaries, so that only they are preserved early. */
-static int split_windows(const struct rs_segment *s, const struct rs_spot *spot, uint64_t off,
-			 uint64_t end)
+/* A range that a forward reads, and what is known of it. */
+struct claiming {
+	const struct rs_segment *s;
+	const struct rs_spot *spot;
+	const struct rs_profile_range *told; /* what this run has seen of it so far, or NULL */
+	uint64_t at, end;		     /* in the allocation */
+};
+
+/* Is a write expected at off? A contract knows, or this run has seen it. *until: where the answer changes. */
+static int is_expected(const struct claiming *k, uint64_t off, uint64_t *until)
 {
-	struct rs_alloc *a = spot->range->a;
+	if (k->s->terms)
+		return rs_terms_at(k->s->terms, k->spot, off, 1, until) != NULL;
+	return rs_profile_expects(k->told, k->at, off, until);
+}
+
+/* Make the windows in which writes are expected boundaries, so that only they are preserved early. */
+static int split_windows(const struct claiming *k)
+{
+	struct rs_alloc *a = k->spot->range->a;
+	uint64_t off = k->at;
 	int err = 0;
 
-	while (s->policy.option == RS_OPTION_REGIONS && off < end && !err) {
-		uint64_t until = end;
+	while (k->s->policy.option == RS_OPTION_REGIONS && off < k->end && !err) {
+		uint64_t until = k->end;
 
-		rs_terms_at(s->terms, spot, off, 1, &until);
-		err = until < end ? rs_extmap_split(&a->ext, off, until - off) : 0;
+		is_expected(k, off, &until);
+		err = until < k->end ? rs_extmap_split(&a->ext, off, until - off) : 0;
 		off = until;
 	}
 	return err;
 }
 
+/* Of a whole range: is a write expected anywhere in it? Where nobody knows of any, anywhere. */
+static int is_hazardous(const struct claiming *k)
+{
+	uint64_t until = k->end;
+
+	if (k->s->terms ? !k->s->terms->windows : !k->told || !rs_profile_knows(k->told))
+		return 1;
+	return is_expected(k, k->at, &until) || until < k->end;
+}
+
 /* Does the segment's policy want these bytes before anybody writes to them? */
-static int is_eager(const struct rs_engine *e, const struct rs_segment *s,
-		    const struct rs_spot *spot, uint64_t off)
+static int is_eager(const struct rs_engine *e, const struct claiming *k, uint64_t off,
+		    int hazardous)
 {
 	uint64_t until = UINT64_MAX;
 
 	if (e->config.mode != RS_MODE_PRESERVE)
 		return 0;
-	return s->policy.option == RS_OPTION_WHOLE || (s->policy.option == RS_OPTION_REGIONS &&
-						       rs_terms_at(s->terms, spot, off, 1, &until));
+	return (k->s->policy.option == RS_OPTION_WHOLE && hazardous) ||
+	       (k->s->policy.option == RS_OPTION_REGIONS && is_expected(k, off, &until));
 }
 
 static void take_eagerly(struct rs_callstate *c, struct rs_alloc *a, const struct rs_ext *x)
@@ -103,12 +130,16 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 {
 	struct rs_profile *p = rs_profile_of(c->e, w->seg->name);
 	const struct rs_spot spot = spot_of(c, w, r);
+	struct claiming k = {.s = w->seg, .spot = &spot, .at = off, .end = off + len};
 	struct rs_profile_range *told;
 	struct rs_alloc *a = t->alloc;
 	uint64_t at = off, end = off + len;
+	int hazardous;
 
 	told = p ? rs_profile_read(p, &spot, off, len, cls, c->call->name) : NULL;
-	if (rs_extmap_split(&a->ext, off, len) || split_windows(w->seg, &spot, off, end)) {
+	k.told = told;
+	hazardous = is_hazardous(&k);
+	if (rs_extmap_split(&a->ext, off, len) || split_windows(&k)) {
 		w->seg->flags |= RS_F_INTERNAL;
 		return;
 	}
@@ -136,7 +167,7 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 		claim->range = told;
 		claim->range_at = at;
 		/* the host may change these unseen: keep them now, there will be no write to see */
-		if (rs_alloc_is_volatile(a) || is_eager(c->e, w->seg, &spot, x->off))
+		if (rs_alloc_is_volatile(a) || is_eager(c->e, &k, x->off, hazardous))
 			take_eagerly(c, a, x);
 		off = x->off + x->len;
 	}
@@ -164,7 +195,8 @@ static void entered(struct rs_callstate *c, struct rs_window *w, struct rs_touch
 	if (cls == RS_CLASS_PRODUCT || (!read && rs_access_of(c, r)->dense))
 		return;
 	if (w->kind == RS_WINDOW_FORWARD) {
-		add_claims(c, w, t, r, off, len, cls);
+		if (!w->seg->kept)
+			add_claims(c, w, t, r, off, len, cls);
 		return;
 	}
 	if (cls == RS_CLASS_STATE && rs_pair_relocated(c, w, r, off, len))
@@ -358,6 +390,11 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 	*(w->rec ? &w->rec->flags : &w->seg->flags) |= call_flags(c->call);
 	if (c->call->capturing)
 		return; /* nothing runs, so there is nothing to follow or to wait for */
+	if (c->e->costing) {
+		if (!w->queues)
+			rs_timing_begin(c->e, c->l, w, c->q);
+		rs_timing_list(c->e, c->l, w);
+	}
 	w->queues |= RS_QBIT(c->q);
 	w->last_q = c->q + 1;
 	if (w->kind == RS_WINDOW_REPLAY && w->seg)
@@ -679,6 +716,9 @@ static void follow_up(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	begin(&c, t);
+	w = next_window(t->top) ? next_window(t->top) : e->process;
+	if (e->costing && w)
+		rs_timing_list(e, &list, w);
 	for (w = next_window(t->top); w; w = outer_window(w))
 		pair(&c, w);
 	for (w = e->process; w; w = w->up)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tracker/model.h"
+#include "tracker/costing.h"
 
 #define FINDINGS_PER_RECORD 32u
 
@@ -213,6 +213,8 @@ static const struct {
 	uint8_t entry, product, after; /* enum verdict, as a minimum */
 } flag_rules[] = {
 	{RS_F_NO_FORWARD, RS_FINDING_NO_FORWARD, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
+	{RS_F_KEPT, RS_FINDING_KEPT, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
+	{RS_F_SPENT, RS_FINDING_SPENT, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
 	{RS_F_CAPTURE, RS_FINDING_CAPTURE, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
 	{RS_F_UNKNOWN_WRITER, RS_FINDING_UNKNOWN_WRITER, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
 	{RS_F_UNTRACKED, RS_FINDING_UNTRACKED_MEMORY, V_UNKNOWN, V_UNKNOWN, V_UNKNOWN},
@@ -326,6 +328,7 @@ static void finalise(struct rs_engine *e, struct rs_replay *r)
 	judge_flags(e, r, &o);
 	judge_products(e, r, &o);
 	e->stats.outcome[outcome_of(&o)]++;
+	rs_costs_outcome(e, r, o.codes, outcome_of(&o) == 2);
 	if (e->records)
 		write_record(e, r, &o);
 	for (i = 0; i < r->checks.n; i++) {

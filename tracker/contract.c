@@ -26,6 +26,7 @@ struct segment {
 	const char *name;
 	struct rs_policy policy;
 	uint8_t incomplete;
+	uint32_t replays; /* most of a forward; 0: not told */
 	uint32_t first_call, ncalls, first_term, nterms;
 };
 
@@ -382,7 +383,7 @@ static int preserve(struct reader *r, struct rs_policy *policy)
 	return err;
 }
 
-enum { G_NAME, G_CALLS, G_COMPLETE, G_PRESERVE, G_STATE, G_N };
+enum { G_NAME, G_CALLS, G_COMPLETE, G_PRESERVE, G_STATE, G_NEEDED, G_REPLAYS = G_NEEDED, G_N };
 
 static int segment_field(struct reader *r, unsigned field, struct segment *s)
 {
@@ -402,6 +403,12 @@ static int segment_field(struct reader *r, unsigned field, struct segment *s)
 		return preserve(r, &s->policy);
 	case G_STATE:
 		return each(r, "state", one_state, NULL);
+	case G_REPLAYS:
+		err = want(r, "replays", RS_J_INTEGER, "must be a number");
+		if (!err && (r->j.negative || r->j.number > UINT32_MAX))
+			return bad(r, "replays", "is out of range");
+		s->replays = (uint32_t)r->j.number;
+		return err;
 	default:
 		return skip(r);
 	}
@@ -409,7 +416,8 @@ static int segment_field(struct reader *r, unsigned field, struct segment *s)
 
 static int one_segment(struct reader *r, void *arg)
 {
-	static const char *const fields[] = {"name", "calls", "complete", "preserve", "state"};
+	static const char *const fields[] = {"name",	 "calls", "complete",
+					     "preserve", "state", "replays"};
 	struct segment s = {.first_call = r->c->ncalls, .first_term = r->c->nterms}, *added;
 	uint32_t seen = 0;
 	unsigned field;
@@ -425,7 +433,7 @@ static int one_segment(struct reader *r, void *arg)
 	}
 	if (err)
 		return err;
-	for (field = 0; field < G_N; field++)
+	for (field = 0; field < G_NEEDED; field++)
 		if (~seen & 1u << field)
 			return bad(r, fields[field], "is missing");
 	s.ncalls = r->c->ncalls - s.first_call;
@@ -656,6 +664,8 @@ static int apply_segment(const struct rs_contract *c, const struct segment *s, s
 		err = rs_engine_term(e, s->name, &c->terms[s->first_term + i]);
 	for (uint32_t i = 0; !err && !s->incomplete && i < s->ncalls; i++)
 		err = rs_engine_expect_calls(e, s->name, c->calls[s->first_call + i]);
+	if (!err && !s->incomplete && s->replays)
+		err = rs_engine_expect_replays(e, s->name, s->replays);
 	return err;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tracker/costing.h"
 #include "tracker/model.h"
 
 /* Interned text: names in the model are pointers, equal texts equal pointers, kept for ever. */
@@ -85,6 +86,10 @@ struct rs_engine *rs_engine_create(const struct rs_engine_config *config,
 	e->moment = 1;
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_mutex_init(&e->memory_lock, NULL);
+	if (config->costs && rs_costs_init(e)) {
+		rs_engine_destroy(e);
+		return NULL;
+	}
 	return e;
 }
 
@@ -92,20 +97,36 @@ void rs_engine_finish(struct rs_engine *e)
 {
 	rs_replay_finish_ready(e, 1);
 	rs_words_reap(e);
+	if (e->costing)
+		rs_timing_poll(e);
 }
 
 void rs_engine_learned(struct rs_engine *e)
 {
+	struct rs_segment *s;
+
 	pthread_mutex_lock(&e->lock);
+	for (s = e->pending; s; s = s->next)
+		rs_profile_retire(e, s);
 	rs_profile_write(e);
 	pthread_mutex_unlock(&e->lock);
 }
 
 void rs_engine_poll(struct rs_engine *e)
 {
+	if (e->costing)
+		rs_timing_poll(e);
 	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED))
 		rs_replay_finish_ready(e, 0);
 	rs_thin_ready(e);
+}
+
+/* Device memory that an allocation takes; drivers hand it out in multiples of 512 bytes. */
+static uint64_t on_device(const struct rs_alloc *a)
+{
+	if (a->kind == RS_ALLOC_HOST || a->kind == RS_ALLOC_EXTERNAL || a->kind == RS_ALLOC_GLOBAL)
+		return 0;
+	return (a->size + 511) & ~(uint64_t)511;
 }
 
 /* One reference, the map's or the handle's. NULL: no memory. engine.lock held. */
@@ -129,6 +150,8 @@ struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc
 	rs_extmap_init(&a->ext, bytes, rs_version_next(e));
 	e->stats.live_allocs++;
 	e->stats.live_bytes += bytes;
+	e->device_bytes += on_device(a);
+	e->device_peak = rs_max64(e->device_peak, e->device_bytes);
 	return a;
 }
 
@@ -157,6 +180,8 @@ void rs_alloc_drop(struct rs_engine *e, struct rs_alloc *a)
 	a->dead = 1;
 	e->stats.live_allocs--;
 	e->stats.live_bytes -= a->size;
+	e->device_bytes -= on_device(a);
+	rs_costs_freed(e);
 	rs_keeps_collect(e, a);
 	rs_alloc_unref(e, a);
 }
@@ -625,6 +650,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	while ((a = rs_addrmap_next(e->map, 0, &base, &bytes)))
 		remove_alloc(e, a);
 	pthread_mutex_unlock(&e->lock);
+	rs_costs_fini(e);
 	rs_arena_fini(e);
 	rs_memory_fini(e);
 	for (i = 0; i < e->queues.n; i++) {

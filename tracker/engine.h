@@ -39,6 +39,7 @@ struct rs_engine_config {
 	uint8_t profile;       /* sum up what segments do, for rs_engine_learned */
 	uint8_t order;	       /* the caller tells what orders its streams */
 	uint8_t costs;	       /* measure times and memory, for rs_engine_costs */
+	uint8_t buffers; /* a write counts as one to all of its allocation, where that is claimed */
 	uint32_t
 		sample; /* digest one in so many claims, to notice writers that nobody saw; 0: none */
 };
@@ -381,6 +382,8 @@ int rs_engine_policy(struct rs_engine *e, const char *segment, struct rs_policy 
 int rs_engine_term(struct rs_engine *e, const char *segment, const struct rs_term *term);
 /* A forward of the segment makes one of these call sequences, as its "calls" in a segment line says. */
 int rs_engine_expect_calls(struct rs_engine *e, const char *segment, uint64_t calls);
+/* Most replays of a forward: after that many nothing is preserved for it, and one more is a rejection. 0: any number. */
+int rs_engine_expect_replays(struct rs_engine *e, const char *segment, uint32_t replays);
 /* No other segments than those that something has been said of are expected: theirs are other calls (RS081). */
 int rs_engine_expect_none(struct rs_engine *e);
 

@@ -238,6 +238,7 @@ struct rs_claim {
 struct rs_touch {
 	uint64_t serial; /* key */
 	struct rs_alloc *alloc;
+	uint8_t overwritten; /* 1 + replays before the first write to what is claimed; 0: none */
 	RS_VEC(struct rs_span) spans;	/* sorted, disjoint */
 	RS_VEC(struct rs_claim) claims; /* forward only */
 	UT_hash_handle hh;
@@ -274,6 +275,8 @@ enum rs_flag {
 	RS_F_RANDOM = 1024,	 /* a generator stood elsewhere */
 	RS_F_OTHER_DRAWS = 2048, /* draws that the forward did not make */
 	RS_F_OTHER_CALLS = 4096, /* a contract of other code */
+	RS_F_KEPT = 8192,	 /* replayed although its activations were to be kept */
+	RS_F_SPENT = 16384,	 /* replayed more often than was expected */
 };
 
 /* An access without order to another one: the first that was noticed. */
@@ -294,9 +297,22 @@ struct rs_draw {
 struct rs_terms {
 	const char *name; /* interned; key: the pointer */
 	struct rs_policy policy;
+	uint32_t replays; /* most of a forward; 0: nobody knows */
+	uint8_t windows;  /* some of its terms say where writes are expected */
 	RS_VEC(struct rs_term) terms;
 	RS_VEC(uint64_t) calls; /* what its forwards may do; none: anything */
 	UT_hash_handle hh;
+};
+
+/* By how many replays came first; the last one is of that many or more. */
+#define RS_COST_KEPT 4u
+
+/* A write to what a forward has read, to be told in its profile if a replay comes after it. */
+struct rs_overwrite {
+	struct rs_profile_range *range;
+	uint64_t off, len; /* as the range's windows */
+	const char *writer;
+	uint32_t replays; /* that came before it */
 };
 
 /* A forward and what its replays need: pending from F-begin until retired. */
@@ -314,6 +330,14 @@ struct rs_segment {
 	uint64_t begin_ns;
 	uint32_t refs; /* the pending list, windows, records in flight */
 	uint32_t replays;
+	/* costs and plans: costing.h */
+	struct rs_cost_entry *cost; /* NULL: costs are not measured */
+	uint8_t planned;	    /* a plan says how it is preserved */
+	uint8_t kept;		    /* the program keeps its activations: nothing is preserved */
+	uint8_t spent; /* no replay is expected any more: nothing is preserved any more */
+	uint64_t kept_bytes[RS_COST_KEPT], kept_pieces[RS_COST_KEPT];
+	uint64_t own_bytes, own_pieces;
+	RS_VEC(struct rs_overwrite) overwrites;
 	struct rs_touch *touches;
 	RS_VEC(struct rs_logged_call) log;
 	RS_VEC(struct rs_logged_access) accesses;
@@ -379,12 +403,13 @@ enum rs_window_kind { RS_WINDOW_OTHER, RS_WINDOW_FORWARD, RS_WINDOW_REPLAY };
 
 struct rs_window {
 	enum rs_window_kind kind;
-	uint64_t id;		/* process-wide ranges */
-	uint64_t begin;		/* engine.clock */
-	const char *label;	/* interned */
-	uint8_t closed;		/* ended by a step: what remains is a placeholder for its pop */
-	struct rs_segment *seg; /* NULL for a replay that is not resolved (yet) */
-	const char *name;	/* replay: segment name */
+	uint64_t id;		  /* process-wide ranges */
+	uint64_t begin;		  /* engine.clock */
+	const char *label;	  /* interned */
+	uint8_t closed;		  /* ended by a step: what remains is a placeholder for its pop */
+	struct rs_timing *timing; /* NULL: its time is not measured */
+	struct rs_segment *seg;	  /* NULL for a replay that is not resolved (yet) */
+	const char *name;	  /* replay: segment name */
 	uint8_t unresolved;
 	struct rs_touch *touches; /* replay's own; a forward's live in the segment */
 	RS_VEC(struct rs_hold) holds;
@@ -424,7 +449,8 @@ enum rs_op_kind {
 	RS_OP_DIGEST,
 	RS_OP_SWAP, /* a keep's bytes and the live ones change places */
 	RS_OP_DIFF, /* which pages a write has changed: thin.c */
-	RS_OP_MOVE  /* part of a keep becomes a keep of its own */
+	RS_OP_MOVE, /* part of a keep becomes a keep of its own */
+	RS_OP_MARK  /* a moment in a window: timing.c */
 };
 struct rs_op {
 	uint8_t kind;
@@ -436,17 +462,21 @@ struct rs_op {
 	struct rs_keep *keep;  /* KEEP: to take; RESTORE: source */
 	struct rs_keep *guard; /* RESTORE: must be READY first (it holds what is overwritten) */
 	uint64_t off, len;
-	struct rs_words *words; /* DIGEST, or KEEP's digest */
-	struct rs_replay *rec;	/* to flag on failure */
-	struct rs_thin *thin;	/* DIFF */
-	uint8_t unordered;	/* an earlier order of the list failed */
-	uint8_t back; /* SWAP, RESTORE: P2 returns; without a device that swaps, it is copied */
+	struct rs_words *words;	  /* DIGEST, or KEEP's digest */
+	struct rs_replay *rec;	  /* to flag on failure */
+	struct rs_thin *thin;	  /* DIFF */
+	struct rs_timing *timing; /* MARK */
+	uint8_t unordered;	  /* an earlier order of the list failed */
+	/* SWAP, RESTORE: P2 returns; without a device that swaps, it is copied. MARK: of the window's end */
+	uint8_t back;
 };
 struct rs_oplist {
 	struct rs_op *v;
 	uint32_t n, cap;
 	uint8_t overflow;  /* an operation was lost for lack of memory */
 	uint8_t unordered; /* an order could not be made: nothing may be shown to a replay */
+	struct rs_timing
+		*timing; /* the window that it is part of, if that is measured; a reference */
 	struct rs_op fixed[24];
 };
 
@@ -509,6 +539,10 @@ struct rs_engine {
 	struct rs_words *free_words[20];
 	struct rs_words *used_words, *lost_words;
 	uint64_t block_bytes; /* allocated from the driver */
+
+	/* the program's device memory, rounded as drivers do: now, and most of the present phase */
+	uint64_t device_bytes, device_peak;
+	struct rs_costing *costing; /* NULL: costs are not measured */
 };
 
 /*
@@ -612,6 +646,14 @@ struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_s
 					 const char *reader);
 void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x,
 			    const struct rs_writer *writer);
+void rs_profile_retire(struct rs_engine *e, struct rs_segment *s);
+/* Bytes and pieces of a claim where writes were seen before; added. */
+void rs_profile_expected(const struct rs_claim *c, uint64_t *bytes, uint64_t *pieces);
+/* Has it been seen to the end, so that what was not overwritten counts? */
+int rs_profile_knows(const struct rs_profile_range *r);
+/* Is a write expected at `off` of the claim's allocation? *until: lowered to where the answer changes. */
+int rs_profile_expects(const struct rs_profile_range *r, uint64_t range_at, uint64_t off,
+		       uint64_t *until);
 void rs_profile_forward(struct rs_engine *e, const struct rs_segment *s);
 void rs_profile_write(struct rs_engine *e);
 void rs_profile_fini(struct rs_engine *e);
@@ -689,6 +731,9 @@ void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);
 void rs_segment_note(struct rs_segment *s, enum rs_check_kind kind, struct rs_alloc *a,
 		     uint64_t off, uint64_t len, const struct rs_writer *writer);
 void rs_segment_retire(struct rs_engine *e, struct rs_segment *s);
+/* Nothing of it is needed any more, but its name and number still are. */
+void rs_segment_spend(struct rs_engine *e, struct rs_segment *s);
+uint64_t rs_next_invocation(struct rs_engine *e, const char *name);
 struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, struct rs_alloc *a);
 struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial);
 

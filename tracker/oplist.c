@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tracker/costing.h"
 #include "tracker/model.h"
 
 void rs_oplist_init(struct rs_oplist *l)
@@ -20,6 +21,7 @@ void rs_oplist_init(struct rs_oplist *l)
 	l->cap = sizeof(l->fixed) / sizeof(l->fixed[0]);
 	l->overflow = 0;
 	l->unordered = 0;
+	l->timing = NULL;
 }
 
 /* NULL when there is no memory: the caller marks what it wanted as lost. */
@@ -200,6 +202,8 @@ static int run_one(struct rs_engine *e, struct rs_op *op)
 		return rs_thin_diff(e, op);
 	case RS_OP_MOVE:
 		return rs_thin_move(e, op);
+	case RS_OP_MARK:
+		return rs_timing_mark(e, op);
 	}
 	return -EINVAL;
 }
@@ -257,8 +261,11 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 
 void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)
 {
+	struct rs_timing *before = NULL;
 	uint32_t i;
 
+	if (l->timing)
+		before = rs_timing_inside(l->timing);
 	for (i = 0; i < l->n; i++) {
 		struct rs_op *op = &l->v[i];
 
@@ -271,6 +278,10 @@ void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)
 		l->unordered |= op->failed && op->kind == RS_OP_ORDER;
 		if (l->unordered && op->rec)
 			op->unordered = 1;
+	}
+	if (l->timing) {
+		rs_timing_inside(before);
+		rs_timing_list_done(e, l);
 	}
 	if (l->n) {
 		pthread_mutex_lock(&e->lock);

@@ -288,7 +288,7 @@ void rs_pair_refused(struct rs_callstate *c, struct rs_window *w)
 
 void rs_pair_products(struct rs_callstate *c, struct rs_window *w)
 {
-	const struct rs_logged_call *lc = w->seg ? logged(c, w) : NULL;
+	const struct rs_logged_call *lc = w->seg && !w->seg->kept ? logged(c, w) : NULL;
 	uint32_t i;
 
 	if (lc && lc->refused) {

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "tracker/costing.h"
 #include "tracker/model.h"
 
 struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver)
@@ -142,10 +143,14 @@ int rs_range_is_live(const struct rs_alloc *a, uint64_t off, uint64_t len, uint6
 	return !rs_alloc_is_volatile(a);
 }
 
+/*
+ * What is live needs no copy; but bytes that are live because a replay is shown them will be overwritten at its end, and
+ * then the copy would have to be made again.
+ */
 static int is_needed(struct rs_engine *e, const struct rs_alloc *a, const struct rs_keep *k)
 {
 	return !a->dead && k->state != RS_KEEP_FAILED &&
-	       (k->eager || !rs_range_is_live(a, k->off, k->len, k->ver)) &&
+	       (k->eager || e->replays || !rs_range_is_live(a, k->off, k->len, k->ver)) &&
 	       rs_claimed(e, a, k->off, k->len, k->ver);
 }
 
@@ -231,6 +236,25 @@ static void keep_for_writer(struct rs_engine *e, struct rs_oplist *l, uint32_t q
 	}
 }
 
+/* Not so where the same bytes were overwritten before, and are back for a replay. */
+static int is_first_write(struct rs_alloc *a, const struct rs_ext *x)
+{
+	const struct rs_keep *k = rs_keep_find(a, x->off, x->ver);
+
+	return !k || k->eager;
+}
+
+/* With versions of whole buffers: is anything of it claimed, so that this write is one to all of it? */
+static int counts_as_all(const struct rs_engine *e, const struct rs_alloc *a)
+{
+	uint32_t i;
+
+	for (i = 0; e->config.buffers && i < a->ext.n; i++)
+		if (a->ext.ext[i].claimed)
+			return 1;
+	return 0;
+}
+
 /* [off, off + len) is about to be overwritten on queue q: keep what is needed, bump the version. */
 void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
 			uint64_t off, uint64_t len, const struct rs_writer *writer)
@@ -238,6 +262,10 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 	struct rs_ext *x;
 	uint32_t i;
 
+	if (counts_as_all(e, a)) {
+		off = 0;
+		len = a->size;
+	}
 	if (rs_extmap_split(&a->ext, off, len)) {
 		/* no memory for a boundary: treat the allocation as one piece */
 		e->stats.internal_errors++;
@@ -256,6 +284,8 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 			check_readers(e, a, x, writer);
 		check_free(e, a, x, writer);
 		rs_profile_overwritten(e, a, x, writer);
+		if (e->costing && is_first_write(a, x))
+			rs_costs_overwritten(e, a, x);
 		keep_for_writer(e, l, q, a, x, writer);
 	}
 	if (rs_extmap_set(&a->ext, off, len, rs_version_next(e), 0))

@@ -33,6 +33,7 @@ struct piece {
 struct rs_profile_range {
 	struct key key;
 	uint8_t cls;
+	const struct rs_profile *of;
 	uint64_t reads, overwrites;
 	const char *reader, *writer;  /* names of calls, immortal */
 	RS_VEC(struct piece) windows; /* sorted, disjoint, not adjacent */
@@ -44,6 +45,7 @@ struct rs_profile {
 	uint64_t forwards, invocations, calls[MOST_CALLS];
 	uint32_t ncalls;
 	uint64_t longest; /* calls of a forward */
+	uint64_t replays; /* most of a forward */
 	uint64_t products, product_bytes, draws, draw_bytes, state_bytes;
 	uint64_t host_ns;
 	uint32_t flags;
@@ -102,6 +104,7 @@ struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_s
 		if (found) {
 			found->key = key;
 			found->cls = (uint8_t)cls;
+			found->of = p;
 			HASH_ADD(hh, p->ranges, key, sizeof(found->key), found);
 			if (!found->hh.tbl) {
 				free(found);
@@ -164,7 +167,10 @@ static void add_window(struct rs_profile *p, struct rs_profile_range *r, uint64_
 	r->windows.v[i] = add;
 }
 
-/* Bytes that some segment claims are about to be overwritten. */
+/*
+ * Bytes that some segment claims are about to be overwritten. Whether that matters to a replay is known when the segment
+ * retires: after the last one it does not.
+ */
 void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x,
 			    const struct rs_writer *writer)
 {
@@ -173,6 +179,7 @@ void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const
 
 	for (s = e->profiles ? e->pending : NULL; s; s = s->next) {
 		struct rs_profile *p = rs_profile_of(e, s->name);
+		struct rs_overwrite *at;
 		struct rs_touch *t = p ? rs_touch_find(s->touches, a->serial) : NULL;
 
 		for (i = 0; t && i < t->claims.n; i++) {
@@ -183,11 +190,71 @@ void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const
 
 			if (!c->range || c->ver != x->ver || from >= end)
 				continue;
-			c->range->overwrites++;
-			c->range->writer = writer->name;
-			add_window(p, c->range, c->range->key.off + (from - c->range_at),
-				   end - from);
+			at = RS_PUSH(s->overwrites);
+			if (at)
+				*at = (struct rs_overwrite){.range = c->range,
+							    .off = c->range->key.off +
+								   (from - c->range_at),
+							    .len = end - from,
+							    .writer = writer->name,
+							    .replays = s->replays};
+			else
+				p->cut = 1;
 		}
+	}
+}
+
+void rs_profile_retire(struct rs_engine *e, struct rs_segment *s)
+{
+	struct rs_profile *p = e->profiles ? rs_profile_of(e, s->name) : NULL;
+	uint32_t i;
+
+	if (p && s->replays > p->replays)
+		p->replays = s->replays;
+	for (i = 0; p && i < s->overwrites.n; i++) {
+		const struct rs_overwrite *o = &s->overwrites.v[i];
+
+		if (o->replays >= s->replays)
+			continue;
+		o->range->overwrites++;
+		o->range->writer = o->writer;
+		add_window(p, o->range, o->off, o->len);
+	}
+	s->overwrites.n = 0;
+}
+
+int rs_profile_knows(const struct rs_profile_range *r)
+{
+	return r->of->replays > 0;
+}
+
+int rs_profile_expects(const struct rs_profile_range *r, uint64_t range_at, uint64_t off,
+		       uint64_t *until)
+{
+	uint32_t i;
+
+	for (i = 0; r && i < r->windows.n; i++) {
+		uint64_t from = r->windows.v[i].off - r->key.off + range_at;
+		uint64_t end = from + r->windows.v[i].len;
+
+		if (off >= end)
+			continue;
+		*until = rs_min64(*until, off < from ? from : end);
+		return off >= from;
+	}
+	return 0;
+}
+
+void rs_profile_expected(const struct rs_claim *c, uint64_t *bytes, uint64_t *pieces)
+{
+	uint64_t off = c->off, end = c->off + c->len, until;
+
+	for (; c->range && off < end; off = until) {
+		until = end;
+		if (!rs_profile_expects(c->range, c->range_at, off, &until))
+			continue;
+		*bytes += until - off;
+		++*pieces;
 	}
 }
 
@@ -249,6 +316,7 @@ static void write_head(struct rs_engine *e, const struct rs_profile *p)
 	rs_json_u64(&j, "forwards", p->forwards);
 	rs_json_u64(&j, "invocations", p->invocations);
 	rs_json_u64(&j, "longest", p->longest);
+	rs_json_u64(&j, "replays", p->replays);
 	rs_json_open(&j, "calls", '[');
 	for (i = 0; i < p->ncalls; i++)
 		rs_json_hex(&j, NULL, p->calls[i]);

@@ -86,6 +86,7 @@ int rs_engine_term(struct rs_engine *e, const char *segment, const struct rs_ter
 	t = terms_of(e, segment);
 	added = t ? RS_PUSH(t->terms) : NULL;
 	if (added) {
+		t->windows |= term->window;
 		*added = *term;
 		added->region = term->region ? rs_intern(e, term->region) : NULL;
 		err = term->region && !added->region ? -ENOMEM : 0;
@@ -108,6 +109,18 @@ int rs_engine_expect_calls(struct rs_engine *e, const char *segment, uint64_t ca
 		*added = calls;
 	pthread_mutex_unlock(&e->lock);
 	return added ? 0 : -ENOMEM;
+}
+
+int rs_engine_expect_replays(struct rs_engine *e, const char *segment, uint32_t replays)
+{
+	struct rs_terms *t;
+
+	pthread_mutex_lock(&e->lock);
+	t = terms_of(e, segment);
+	if (t)
+		t->replays = replays;
+	pthread_mutex_unlock(&e->lock);
+	return t ? 0 : -ENOMEM;
 }
 
 int rs_engine_expect_none(struct rs_engine *e)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "tracker/callstate.h"
+#include "tracker/costing.h"
 
 struct marker {
 	enum { MARK_OTHER, MARK_STEP, MARK_FORWARD, MARK_REPLAY } kind;
@@ -124,6 +125,8 @@ static void free_touches(struct rs_engine *e, struct rs_touch **table)
 /* Claims are void from here on; keeps that only they needed go. */
 void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 {
+	rs_costs_retire(e, s);
+	rs_profile_retire(e, s);
 	s->retired = 1;
 	__atomic_fetch_sub(&e->interested, 1, __ATOMIC_RELAXED);
 	if (s->prev)
@@ -143,6 +146,16 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 		rs_alloc_unref(e, s->broken.alloc);
 	s->race.alloc = s->broken.alloc = NULL;
 	rs_segment_unref(e, s);
+}
+
+/* What was seen to be overwritten is settled as if it retired; claims made later in an open forward are not prevented. */
+void rs_segment_spend(struct rs_engine *e, struct rs_segment *s)
+{
+	rs_costs_retire(e, s);
+	rs_profile_retire(e, s);
+	s->spent = 1;
+	free_touches(e, &s->touches);
+	rs_draws_free(e, s);
 }
 
 /* The first place where something concerns all replays of a segment. */
@@ -175,6 +188,7 @@ void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
 		rs_words_put(e, s->accesses.v[i].digest);
 	free(s->accesses.v);
 	free(s->log.v);
+	free(s->overwrites.v);
 	free(s);
 }
 
@@ -203,7 +217,7 @@ static void imply_step(struct rs_engine *e, const char *name)
 	}
 }
 
-static uint64_t next_invocation(struct rs_engine *e, const char *name)
+uint64_t rs_next_invocation(struct rs_engine *e, const char *name)
 {
 	const struct rs_segment *s;
 	uint64_t n = 0;
@@ -229,7 +243,7 @@ static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct
 	if (!e->seen_step)
 		imply_step(e, name);
 	s->name = name;
-	s->invocation = m->number >= 0 ? (uint64_t)m->number : next_invocation(e, name);
+	s->invocation = m->number >= 0 ? (uint64_t)m->number : rs_next_invocation(e, name);
 	s->step = e->step;
 	s->begin_ns = rs_now_ns();
 	s->terms = rs_terms_find(e, name);
@@ -253,6 +267,10 @@ static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct
 	w->seg = s;
 	w->label = s->label ? s->label : "";
 	e->stats.forwards++;
+	if (e->costing) {
+		rs_costs_forward_begin(e, s);
+		rs_planned_forward(e, s);
+	}
 }
 
 static void bind_replay(struct rs_engine *e, struct rs_window *w, struct rs_segment *s)
@@ -265,6 +283,7 @@ static void bind_replay(struct rs_engine *e, struct rs_window *w, struct rs_segm
 		w->rec->flags |= RS_F_NO_FORWARD;
 		return;
 	}
+	w->rec->flags |= s->kept ? RS_F_KEPT : s->spent ? RS_F_SPENT : 0u;
 	s->refs += 2; /* the window and its record */
 	w->rec->seg = s;
 	w->rec->invocation = s->invocation;
@@ -274,6 +293,8 @@ static void bind_replay(struct rs_engine *e, struct rs_window *w, struct rs_segm
 	w->label = rs_intern(e, label);
 	if (!w->label)
 		w->label = "";
+	if (e->costing)
+		rs_costs_replay_begin(e, s);
 }
 
 static void begin_replay(struct rs_engine *e, struct rs_window *w, const struct marker *m)
@@ -358,6 +379,21 @@ void rs_window_resolve(const struct rs_callstate *c, struct rs_window *w)
 	bind_replay(c->e, w, fits == 1 ? found : NULL);
 }
 
+/* A replay has ended: are no more expected? Without a contract or a plan there may be. */
+static int is_over(const struct rs_engine *e, const struct rs_segment *s)
+{
+	const struct rs_window *w;
+
+	for (w = e->replays; w; w = w->next_replay)
+		if (w->seg == s)
+			return 0;
+	if (s->retired || s->spent)
+		return 0;
+	if (s->terms && s->terms->replays && s->replays >= s->terms->replays)
+		return 1;
+	return s->planned && rs_costs_replays(s) && s->replays >= rs_costs_replays(s);
+}
+
 static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w)
 {
 	struct rs_replay *r = w->rec;
@@ -371,6 +407,10 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		}
 	if (w->unresolved)
 		bind_replay(e, w, NULL);
+	if (e->costing) {
+		rs_timing_end(e, l, w);
+		rs_costs_window_closed(e, w, 1, w->seg ? w->seg->cost : NULL);
+	}
 	rs_window_release(e, l, w);
 	if (w->last_q) {
 		uint32_t n = l->n;
@@ -390,6 +430,10 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		r->flags |= w->seg->flags;
 		pass_on(w, RS_CHECK_RACE, &w->seg->race);
 		pass_on(w, RS_CHECK_BROKEN, &w->seg->broken);
+		if (e->costing)
+			rs_costs_replay_end(e, w->seg);
+		if (is_over(e, w->seg))
+			rs_segment_spend(e, w->seg);
 		rs_segment_unref(e, w->seg);
 		w->seg = NULL;
 	}
@@ -414,6 +458,11 @@ static struct rs_replay *close_window(struct rs_engine *e, struct rs_oplist *l, 
 		w->seg->open = 0;
 		w->seg->flags |= aborted ? RS_F_ABORTED : 0u;
 		rs_profile_forward(e, w->seg);
+		if (e->costing) {
+			rs_timing_end(e, l, w);
+			rs_costs_window_closed(e, w, 0, w->seg->cost);
+			rs_costs_forward_end(e, w->seg);
+		}
 		if (!aborted && !rs_terms_calls_fit(w->seg->terms, w->seg))
 			w->seg->flags |= RS_F_OTHER_CALLS;
 		rs_segment_unref(e, w->seg);
@@ -507,8 +556,28 @@ static void new_step(struct rs_engine *e, struct rs_thread *t, int64_t number)
 		if (!s->open)
 			rs_segment_retire(e, s);
 	}
+	if (e->costing)
+		rs_costs_step(e);
 	pthread_mutex_unlock(&e->lock);
 	rs_replay_finish_ready(e, 0);
+	if (e->costing)
+		rs_planned_step(e);
+}
+
+/* Without step markers a forward after a replay begins a new step: for costs and plans, that is. */
+static void implied_step(struct rs_engine *e, const char *text)
+{
+	int begins;
+
+	if (!e->costing || parse(text).kind != MARK_FORWARD)
+		return;
+	pthread_mutex_lock(&e->lock);
+	begins = !e->seen_step && e->costing->replayed && !e->replays;
+	if (begins)
+		rs_costs_step(e);
+	pthread_mutex_unlock(&e->lock);
+	if (begins)
+		rs_planned_step(e);
 }
 
 /* step: is an instant, also when it is written as a range: its pop ends nothing. */
@@ -531,7 +600,8 @@ void rs_engine_push(struct rs_engine *e, struct rs_thread *t, const char *text)
 {
 	struct rs_window *w;
 
-	step_marker(e, t, text);
+	if (!step_marker(e, t, text))
+		implied_step(e, text);
 	pthread_mutex_lock(&e->lock);
 	w = t->unmatched ? NULL : open_window(e, text);
 	if (w) {
@@ -573,7 +643,8 @@ uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const c
 	struct rs_window *w;
 	uint64_t id;
 
-	step_marker(e, t, text);
+	if (!step_marker(e, t, text))
+		implied_step(e, text);
 	pthread_mutex_lock(&e->lock);
 	id = ++e->range_id;
 	w = open_window(e, text);

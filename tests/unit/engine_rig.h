@@ -53,13 +53,15 @@ static inline void drop(uint32_t *p)
 	free(p);
 }
 
-static uint8_t rig_verify = 1;
+static uint8_t rig_verify = 1, rig_costs;
 static uint64_t rig_snapshot_max;
 
 static void rig_start(enum rs_mode mode)
 {
-	struct rs_engine_config config = {
-		.mode = mode, .verify = rig_verify, .snapshot_max = rig_snapshot_max};
+	struct rs_engine_config config = {.mode = mode,
+					  .verify = rig_verify,
+					  .costs = rig_costs,
+					  .snapshot_max = rig_snapshot_max};
 
 	fake_reset(1, 1);
 	snprintf(rig_dir, sizeof(rig_dir), "/tmp/rs-engine-XXXXXX");
