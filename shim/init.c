@@ -256,6 +256,7 @@ void rs_init_start(void)
 	config.snapshot_max = rs_state.opt.snapshot_max;
 	config.verify = (uint8_t)rs_state.opt.verify;
 	config.sample = rs_state.opt.sample;
+	config.buffers = (uint8_t)rs_state.opt.versions;
 	config.profile = (uint8_t)rs_state.opt.learn;
 	rs_state.engine = rs_engine_create(&config, &rs_devops_ops, rs_state.records);
 	if (!rs_state.engine) {
