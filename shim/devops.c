@@ -11,6 +11,7 @@
  * Locks: one leaf mutex around the list of contexts and the spare events, not held over driver calls.
  */
 #include "shim/arrays.h"
+#include "shim/busy.h"
 #include "shim/devops.h"
 #include "shim/guard.h"
 #include "shim/kernels.h"
@@ -74,7 +75,7 @@ int rs_dev_enter(struct rs_dev_frame *f, uint64_t ctx)
 	CUcontext now = NULL;
 	CUresult r = rs_real.cuCtxGetCurrent(&now);
 
-	f->pushed = f->relaxed = 0;
+	f->pushed = f->relaxed = f->hidden = 0;
 	if (r != CUDA_SUCCESS)
 		return error_of(r);
 	if (rs_unlikely(ctx && rs_dev_leaving(ctx)))
@@ -92,6 +93,8 @@ int rs_dev_enter(struct rs_dev_frame *f, uint64_t ctx)
 	}
 	if (ctx)
 		__atomic_store_n(&last_ctx, ctx, __ATOMIC_RELAXED);
+	if (rs_busy_on())
+		f->hidden = rs_busy_hide();
 	return 0;
 }
 
@@ -101,6 +104,8 @@ int rs_dev_leave(const struct rs_dev_frame *f, CUresult r)
 	CUstreamCaptureMode mode = f->mode;
 	CUcontext popped;
 
+	if (rs_unlikely(f->hidden))
+		rs_busy_show();
 	if (f->relaxed && rs_real.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
 		rs_real.cuThreadExchangeStreamCaptureMode(&mode);
 	if (f->pushed && rs_real.cuCtxPopCurrent_v2(&popped) != CUDA_SUCCESS)

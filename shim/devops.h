@@ -55,7 +55,7 @@ void rs_dev_lock(void);
 void rs_dev_unlock(void);
 
 struct rs_dev_frame {
-	int pushed, relaxed;
+	int pushed, relaxed, hidden;
 	CUcontext before;
 	CUstreamCaptureMode mode;
 };

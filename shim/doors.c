@@ -12,6 +12,7 @@
  * preloaded hooks keep working.
  * Callers: any thread, at any time, also before our constructor. No locks here.
  */
+#include "shim/busy.h"
 #include "shim/curand.h"
 #include "shim/guard.h"
 #include "shim/log.h"
@@ -199,9 +200,16 @@ static int is_curand_name(const char *name)
 	return rest && *rest >= 'A' && *rest <= 'Z';
 }
 
+static int is_cupti_name(const char *name)
+{
+	const char *rest = behind(name, "cupti");
+
+	return rest && *rest >= 'A' && *rest <= 'Z';
+}
+
 static int is_ours(const char *name)
 {
-	return is_driver_name(name) || is_curand_name(name);
+	return is_driver_name(name) || is_curand_name(name) || is_cupti_name(name);
 }
 
 static void *exchange(const char *name, void *addr)
@@ -213,6 +221,10 @@ static void *exchange(const char *name, void *addr)
 		return addr;
 	if (is_curand_name(name)) {
 		hook = rs_curand_exchange(name, addr);
+		return hook ? hook : addr;
+	}
+	if (is_cupti_name(name)) {
+		hook = rs_busy_exchange(name, addr);
 		return hook ? hook : addr;
 	}
 	own = rs_real_knows(name);

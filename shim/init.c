@@ -8,6 +8,7 @@
  * therefore runs before the driver's own.
  * Locks: none; starting is claimed by one atomic word.
  */
+#include "shim/busy.h"
 #include "shim/bypass.h"
 #include "shim/contract.h"
 #include "shim/guard.h"
@@ -266,6 +267,7 @@ void rs_init_start(void)
 	if (rs_state.records)
 		write_begin(rank);
 	rs_contract_start();
+	rs_busy_start();
 	rs_fork_init();
 	atexit(finish);
 	__atomic_store_n(&rs_on, RS_ON, __ATOMIC_RELEASE);
@@ -297,8 +299,10 @@ static void finish(void)
 
 	if (!__atomic_exchange_n(&rs_on, 0, __ATOMIC_ACQ_REL))
 		return;
-	if (rs_real.cuCtxGetCurrent(&ctx) == CUDA_SUCCESS)
+	if (rs_real.cuCtxGetCurrent(&ctx) == CUDA_SUCCESS) {
 		rs_engine_finish(rs_state.engine);
+		rs_busy_finish();
+	}
 	if (!rs_state.records)
 		return;
 	rs_engine_learned(rs_state.engine);

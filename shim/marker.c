@@ -4,6 +4,7 @@
  * Callers: the program, any thread. No locks here.
  */
 #include "shim/marker.h"
+#include "shim/busy.h"
 #include "shim/guard.h"
 
 #include <stdio.h>
@@ -25,6 +26,8 @@ static int end(struct rs_tls *t, int result)
 {
 	if (rs_state.opt.strict)
 		rs_guard_look();
+	if (rs_busy_on() || t->window)
+		rs_busy_window(t);
 	t->depth = 0;
 	return result;
 }

@@ -3,6 +3,7 @@
  * Lines of numbers in events.jsonl: at every step and at the end; there, too, the message that lines were lost.
  * Callers: markers (any thread, rarely) and the exit handler. Locks: the threads' list, in rs_tls_counts.
  */
+#include "shim/busy.h"
 #include "shim/bypass.h"
 #include "shim/curand.h"
 #include "shim/shim.h"
@@ -102,7 +103,7 @@ void rs_report_stats(void)
 
 	if (!rs_state.records)
 		return;
-	rs_bypass_look(__atomic_load_n(&last_step, __ATOMIC_RELAXED));
+	rs_bypass_look(rs_report_last_step());
 	rs_tls_counts(count);
 	rs_engine_stats(rs_state.engine, &stats);
 	rs_json_begin(&j);
@@ -118,11 +119,17 @@ void rs_report_stats(void)
 	rs_records_write(rs_state.records, RS_RECORD_EVENTS, &j);
 }
 
+uint64_t rs_report_last_step(void)
+{
+	return __atomic_load_n(&last_step, __ATOMIC_RELAXED);
+}
+
 void rs_report_step(const char *text)
 {
 	if (!text || strncmp(text, "step:", 5))
 		return;
 	__atomic_store_n(&last_step, strtoull(text + 5, NULL, 10), __ATOMIC_RELAXED);
+	rs_busy_step();
 	rs_report_stats();
 	rs_report_lost();
 }

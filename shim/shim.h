@@ -143,6 +143,7 @@ struct rs_state {
 	char dir[4096];
 	char self[4096];   /* this library's path */
 	uint32_t captures; /* streams being captured */
+	int busy;	   /* busy times are being measured, see busy.h */
 	uint64_t ctx_sole; /* the process's only context; 0: none or several */
 	uint32_t ctx_gen;  /* changes when a context goes */
 };
@@ -173,6 +174,7 @@ struct rs_tls {
 	uint64_t ctx; /* current context as of ctx_gen; see queue.h */
 	uint64_t own_stream;
 	struct rs_thread *thread;
+	uint64_t window;	  /* that CUPTI knows of, see busy.h */
 	struct rs_access *access; /* scratch of one call */
 	unsigned access_cap;
 	uint8_t *params; /* scratch of one launch */
@@ -196,6 +198,7 @@ void rs_report_stats(void);
 void rs_report_lost(void); /* says once that lines could not be written */
 /* A marker's text has passed: a new step writes its numbers. */
 void rs_report_step(const char *text);
+uint64_t rs_report_last_step(void);
 
 void rs_fork_init(void);
 

@@ -5,6 +5,7 @@
  * Invariants: `list` holds the states of living threads; what an ended thread counted is in `ended`.
  * Locks: one mutex around both, a leaf; never held while calling out.
  */
+#include "shim/busy.h"
 #include "shim/memo.h"
 #include "shim/shim.h"
 
@@ -30,6 +31,7 @@ static void drop(void *arg)
 		return;
 	t->depth = 1;
 	rs_tls = t;
+	rs_busy_thread_ends(t);
 	rs_thread_destroy(t->thread);
 	rs_tls = NULL;
 	pthread_mutex_lock(&lock);

@@ -52,6 +52,15 @@ struct rs_state rs_state;
 __thread struct rs_tls *rs_tls;
 static unsigned rig_logged;
 
+int rs_busy_hide(void)
+{
+	return 0;
+}
+
+void rs_busy_show(void)
+{
+}
+
 void rs_log(enum rs_log_level level, const char *fmt, ...)
 {
 	(void)level;
