@@ -57,6 +57,8 @@ struct rs_wish {
 	uint64_t limit_ns;
 	uint32_t allow; /* RS_ALLOW bits; RETAIN and FREE by copy are their only bits */
 	int unshared;	/* baseline: private copies, sharing is not counted on */
+	/* What if: of that segment (its place, from 1; 0: of none) only these options. */
+	uint32_t only, only_allow;
 };
 
 /* Bytes that are left alone. */
@@ -77,7 +79,7 @@ struct rs_planned {
 /* One option of one segment with its price, for --explain, maps and tests. */
 struct rs_priced {
 	uint8_t option, restore;
-	uint8_t shared; /* holds nothing itself: an earlier segment's copy serves it */
+	uint8_t shared;		       /* see rs_planned_price() */
 	int64_t held, transient, time; /* m, w, t of problem.h */
 };
 /* All options of segment i, allowed or not but possible; at most RS_OPTIONS * RS_RESTORES. Returns how many. */
@@ -92,5 +94,11 @@ int rs_costs_problem(const struct rs_costs *c, const struct rs_wish *wish, struc
  */
 int rs_plan_make(const struct rs_costs *c, const struct rs_wish *wish, struct rs_planned *ret);
 void rs_planned_free(struct rs_planned *p);
+/*
+ * What the plan's choices take, one for each entry, as they share: the times add up to head.time. `shared`: an earlier
+ * segment keeps bytes that this one needs, too. -ENOMEM.
+ */
+int rs_planned_price(const struct rs_costs *c, const struct rs_wish *wish,
+		     const struct rs_planned *p, struct rs_priced *ret);
 
 #endif

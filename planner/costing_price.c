@@ -271,24 +271,3 @@ unsigned rs_costs_prices(const struct rs_costs *c, uint32_t i, const struct rs_c
 		ret[n++] = preserve(c, i, RS_OPTION_WHOLE, RS_RESTORE_SWAP, &whole, &kept);
 	return n;
 }
-
-unsigned rs_costs_price(const struct rs_costs *c, uint32_t i, struct rs_priced *ret)
-{
-	struct rs_price price[RS_PRICES];
-	unsigned n = i < c->n ? rs_costs_prices(c, i, NULL, price) : 0;
-	struct rs_events e;
-
-	for (unsigned k = 0; k < n; k++) {
-		const struct rs_price *p = &price[k];
-		uint64_t most = p->backward + p->scratch;
-
-		rs_costs_events(c, i, &e);
-		ret[k] = (struct rs_priced){
-			.option = p->option,
-			.restore = p->restore,
-			.held = (int64_t)(p->program + p->tool),
-			.transient = (int64_t)rs_less(max64(most, p->forward), e.base),
-			.time = (int64_t)p->time};
-	}
-	return n;
-}

@@ -26,7 +26,11 @@ uint64_t rs_wish_guard(const struct rs_wish *wish)
 
 static int is_allowed(const struct rs_wish *wish, const struct rs_cost *s, const struct rs_price *p)
 {
-	return rs_costs_is_forced(s) || wish->allow & RS_ALLOW(p->option, p->restore);
+	uint32_t bit = RS_ALLOW(p->option, p->restore);
+
+	if (wish->only && wish->only - 1 == s->order)
+		return !!(wish->only_allow & bit);
+	return rs_costs_is_forced(s) || wish->allow & bit;
 }
 
 struct builder {

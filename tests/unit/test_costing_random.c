@@ -42,6 +42,20 @@ static int step_holds(const struct rig_program *p, const struct rs_planned *plan
 	return good;
 }
 
+/* What is told of each segment adds up. */
+static int prices_add_up(const struct rs_costs *c, const struct rs_wish *wish,
+			 const struct rs_planned *plan)
+{
+	struct rs_priced v[MOST_SEGMENTS];
+	int64_t time = 0;
+
+	if (rs_planned_price(c, wish, plan, v))
+		return 0;
+	for (uint32_t i = 0; i < c->n; i++)
+		time += v[i].time;
+	return time == plan->head.time;
+}
+
 static int entries_are_right(const struct rs_costs *c, const struct rs_planned *plan)
 {
 	int good = plan->head.n == c->n && plan->head.fingerprint == rs_costs_fingerprint(c);
@@ -172,7 +186,7 @@ static int try_one(struct rig_random *r, struct sums *sums)
 	if (good && plan.status == RS_SOLVE_INFEASIBLE) {
 		good = infeasible_is_right(&plan, &a, sums);
 	} else if (good) {
-		good = plan_is_right(&p, &c, &plan, &a, sums);
+		good = plan_is_right(&p, &c, &plan, &a, sums) && prices_add_up(&c, &wish, &plan);
 	}
 	sums->shared += c.nshares > 0;
 	if (!good)
