@@ -177,8 +177,8 @@ static CUdeviceptr compute(struct segment *s)
 
 	s->activation = take(ACTIVATION, activation_bytes);
 	fresh = fresh_of(s);
-	MUST(cuMemsetD32Async(s->activation, 0x5eed, WORDS(activation_bytes), stream));
 	MUST(cuMemcpyDtoDAsync(s->activation, s->bank, seen_bytes, stream));
+	MUST(cuMemsetD32Async(fresh, 0x5eed, WORDS(activation_bytes - seen_bytes), stream));
 	if (!opt.shared)
 		write_rows(s);
 	out = take(ACTIVATION, opt.checkpoint);
