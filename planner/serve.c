@@ -195,6 +195,7 @@ int rs_serve_run(const struct rs_serve_options *options, int lock, int listen)
 {
 	struct loop *l = calloc(1, sizeof(*l));
 	uint64_t next = 0, now;
+	unsigned programs;
 
 	if (!l)
 		return -ENOMEM;
@@ -206,7 +207,11 @@ int rs_serve_run(const struct rs_serve_options *options, int lock, int listen)
 	raise_limit();
 	while (!ended && !l->s.stop && !is_time_to_leave(l)) {
 		now = rs_serve_now();
+		programs = l->s.clients;
 		wait_and_serve(l, next > now ? next - now : 0);
+		/* Whoever has come has something to tell. */
+		if (l->s.clients > programs && next > now + BUSY_NS)
+			next = now + BUSY_NS;
 		if (rs_serve_now() >= next)
 			next = rs_serve_now() + round_of(l);
 	}

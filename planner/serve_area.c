@@ -238,5 +238,6 @@ int rs_serve_hear(struct rs_serve_client *c, uint64_t now)
 	if (heard)
 		c->fingerprint = rs_costs_fingerprint(&c->costs);
 	judge(c, now);
-	return heard > RS_WIRE_RECORDS / 2;
+	/* While it tells its costs for the first time, it is listened to more often. */
+	return heard > RS_WIRE_RECORDS / 2 || (heard && !c->ready_ns);
 }

@@ -41,7 +41,8 @@ static uint64_t asks(const struct rs_serve_client *c, uint64_t limit)
 {
 	uint64_t ask = c->has_set ? c->set : c->view.wanted ? c->view.wanted : limit;
 
-	return least(ask, MOST);
+	/* It says who it is, and on which device, before its first heartbeat. */
+	return c->view.heartbeat_ns ? least(ask, MOST) : 0;
 }
 
 /* --- needs and claims -------------------------------------------------------------------------------- */

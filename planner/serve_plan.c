@@ -24,6 +24,7 @@
 #define AHEAD_NS (RS_SERVE_SECOND / 50)
 #define AHEAD	 2u    /* steps */
 #define FARTHEST 1000u /* steps */
+#define STRICTER 16u   /* times 1/32 of the budget may be left alone for another plan to come out */
 
 struct group {
 	struct rs_serve_client *c[RS_SERVE_CLIENTS];
@@ -156,8 +157,10 @@ static int is_changed(const struct rs_serve_client *c, const struct group *g)
 {
 	const struct rs_serve_made *m = &c->made;
 
-	return !m->ns || m->fingerprint != g->fingerprint || g->budget != m->budget ||
-	       m->agreement != g->c[0]->made.agreement || is_refused(c) || rs_serve_drifted(c);
+	/* A little more to spend is not worth another plan. */
+	return !m->ns || m->fingerprint != g->fingerprint || g->budget < m->budget ||
+	       g->budget - m->budget > m->budget / 64 || m->agreement != g->c[0]->made.agreement ||
+	       is_refused(c) || rs_serve_drifted(c);
 }
 
 static int is_due(const struct group *g, uint64_t now)
@@ -284,39 +287,48 @@ static void withdraw(struct rs_serve *s, const struct group *g)
 		give(s, g, &none);
 }
 
-/* What came out is what is in force; or what was refused, and then it takes more to get another one. */
-static void be_stricter(const struct group *g)
+static int is_any_refused(const struct group *g)
 {
-	for (unsigned i = 0; i < g->n; i++) {
-		struct rs_serve_client *c = g->c[i];
+	for (unsigned i = 0; i < g->n; i++)
+		if (is_refused(g->c[i]))
+			return 1;
+	return 0;
+}
 
-		if (!is_refused(c))
-			continue;
-		c->extra += g->budget / 32;
-		if (++c->refusals > RS_SERVE_REFUSALS)
-			give_up(c);
+/* What was too much is left alone by making the budget smaller; if the refused plan comes out again, by still more. */
+static int plan_anew(struct group *g, const struct rs_costs *costs, struct rs_planned *ret)
+{
+	struct rs_wish wish = rs_serve_wish(g->budget);
+	int r;
+
+	for (unsigned i = 0;; i++) {
+		wish.budget = g->extra < g->budget ? g->budget - g->extra : 0;
+		r = rs_plan_make(costs, &wish, ret);
+		if (r)
+			return r;
+		ret->head.budget = g->budget;
+		if (i == STRICTER || !is_any_refused(g) || !is_same(g, digest_of(ret)))
+			return 0;
+		rs_planned_free(ret);
+		g->extra += g->budget / 32;
 	}
 }
 
-static int make(struct rs_serve *s, const struct group *g)
+static int make(struct rs_serve *s, struct group *g)
 {
-	/* What was too much is left alone by making the budget smaller. */
-	uint64_t extra = g->extra < g->budget ? g->extra : g->budget;
-	struct rs_wish wish = rs_serve_wish(g->budget - extra);
 	struct rs_costs costs = {0};
 	struct rs_planned p;
 	int r = costs_of(g, &costs);
 
 	if (!r)
-		r = rs_plan_make(&costs, &wish, &p);
+		r = plan_anew(g, &costs, &p);
 	rs_costs_free(&costs);
 	if (r)
 		return r;
-	p.head.budget = g->budget;
+	for (unsigned i = 0; i < g->n; i++)
+		g->c[i]->extra = g->extra;
 	if (!is_same(g, digest_of(&p)))
 		give(s, g, &p);
-	else
-		be_stricter(g);
 	rs_planned_free(&p);
 	return 0;
 }

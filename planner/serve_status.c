@@ -182,6 +182,8 @@ static void apply(struct rs_serve_client *c, const struct setting *set)
 		return;
 	}
 	c->off = set->off;
+	/* Once it has been off it has no plan, however short that was. */
+	memset(&c->made, 0, sizeof(c->made));
 	atomic_store(&c->w->off, (uint64_t)set->off);
 }
 

@@ -57,7 +57,10 @@ struct rs_wire_ring {
 	struct rs_wire_record record[RS_WIRE_RECORDS] __attribute__((aligned(64)));
 };
 
-/* Written by the program only; numbers for people, and what plans are shared by. */
+/*
+ * Written by the program only; numbers for people, and what plans are shared by. Who it is (up to wanted, and its name)
+ * is there before the first heartbeat: without one it has no budget, and no plan.
+ */
 struct rs_wire_client {
 	_Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the last step */
 	_Atomic uint64_t pid, started; /* as the program sees itself; field 22 of /proc/self/stat */
