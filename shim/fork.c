@@ -6,7 +6,7 @@
  * itself. One word is cleared, no lock is taken: nothing that the child may still reach takes one.
  */
 #include "shim/log.h"
-#include "shim/shim.h"
+#include "shim/planner.h"
 
 #include <pthread.h>
 
@@ -14,6 +14,7 @@ static void in_child(void)
 {
 	__atomic_store_n(&rs_on, 0, __ATOMIC_RELAXED);
 	rs_tls = NULL;
+	rs_planner_child();
 	rs_log(RS_LOG_INFO, "forked after cuInit: this child is not observed");
 }
 

@@ -14,6 +14,7 @@
 #include "shim/guard.h"
 #include "shim/kernels.h"
 #include "shim/log.h"
+#include "shim/planner.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -238,6 +239,15 @@ static void write_begin(int rank)
 
 static void finish(void);
 
+/* Plans are made from costs, and need to know what is overwritten, too. */
+static void configure_plans(struct rs_engine_config *config)
+{
+	const struct rs_options *o = &rs_state.opt;
+
+	config->costs = o->costs || o->learn || o->budget || o->plan[0];
+	config->profile |= o->budget && rs_state.mode == RS_MODE_PRESERVE;
+}
+
 void rs_init_start(void)
 {
 	struct rs_engine_config config = {.order = 1};
@@ -259,6 +269,7 @@ void rs_init_start(void)
 	config.sample = rs_state.opt.sample;
 	config.buffers = (uint8_t)rs_state.opt.versions;
 	config.profile = (uint8_t)rs_state.opt.learn;
+	configure_plans(&config);
 	rs_state.engine = rs_engine_create(&config, &rs_devops_ops, rs_state.records);
 	if (!rs_state.engine) {
 		rs_log(RS_LOG_ERROR, "no memory; calls are passed through");
@@ -269,6 +280,7 @@ void rs_init_start(void)
 	rs_contract_start();
 	rs_busy_start();
 	rs_fork_init();
+	rs_planner_start();
 	atexit(finish);
 	__atomic_store_n(&rs_on, RS_ON, __ATOMIC_RELEASE);
 	rs_bypass_look(0);
@@ -305,7 +317,10 @@ static void finish(void)
 	}
 	if (!rs_state.records)
 		return;
-	rs_engine_learned(rs_state.engine);
+	if (rs_state.opt.learn)
+		rs_engine_learned(rs_state.engine);
+	rs_engine_costs_write(rs_state.engine);
+	rs_planner_finish();
 	rs_report_stats();
 	rs_json_begin(&j);
 	rs_json_str(&j, "t", "end");

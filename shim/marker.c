@@ -6,8 +6,11 @@
 #include "shim/marker.h"
 #include "shim/busy.h"
 #include "shim/guard.h"
+#include "shim/planner.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static struct rs_tls *begin(void)
 {
@@ -32,14 +35,29 @@ static int end(struct rs_tls *t, int result)
 	return result;
 }
 
+/* Around a marker that the engine is told of. */
+static void before(struct rs_tls *t, const char *text)
+{
+	if (rs_planner_on && !strncmp(text, "step:", 5))
+		rs_planner_before(t, strtoull(text + 5, NULL, 10));
+}
+
+static void after(struct rs_tls *t, const char *text)
+{
+	rs_report_step(text);
+	if (rs_planner_on && !strncmp(text, "step:", 5))
+		rs_planner_after(t, strtoull(text + 5, NULL, 10));
+}
+
 int rs_marker_push(const char *text)
 {
 	struct rs_tls *t = begin();
 
 	if (!t)
 		return -1;
-	RS_ENGINE(rs_engine_push(rs_state.engine, t->thread, text ? text : "");
-		  rs_report_step(text));
+	text = text ? text : "";
+	RS_ENGINE(before(t, text); rs_engine_push(rs_state.engine, t->thread, text);
+		  after(t, text));
 	return end(t, 0);
 }
 
@@ -59,8 +77,9 @@ int rs_marker_mark(const char *text)
 
 	if (!t)
 		return -1;
-	RS_ENGINE(rs_engine_mark(rs_state.engine, t->thread, text ? text : "");
-		  rs_report_step(text));
+	text = text ? text : "";
+	RS_ENGINE(before(t, text); rs_engine_mark(rs_state.engine, t->thread, text);
+		  after(t, text));
 	return end(t, 0);
 }
 
@@ -70,8 +89,10 @@ int rs_marker_start(const char *text, uint64_t *ret_id)
 
 	if (!t)
 		return -1;
-	RS_ENGINE(*ret_id = rs_engine_range_start(rs_state.engine, t->thread, text ? text : "");
-		  rs_report_step(text));
+	text = text ? text : "";
+	RS_ENGINE(before(t, text);
+		  *ret_id = rs_engine_range_start(rs_state.engine, t->thread, text);
+		  after(t, text));
 	return end(t, 0);
 }
 
@@ -174,4 +195,16 @@ API(replayshim_region_name, (unsigned long address, unsigned long bytes, const c
 API(replayshim_region_drop, (unsigned long address, unsigned long bytes))
 {
 	return rs_marker_region_drop(address, bytes);
+}
+
+API(replayshim_retain, (const char *name, long invocation))
+{
+	struct rs_tls *t = begin();
+	int r = 0;
+
+	if (!t)
+		return -1;
+	RS_ENGINE(r = rs_engine_retain(rs_state.engine, t->thread, name ? name : "",
+				       invocation < 0 ? -1 : invocation));
+	return end(t, r > 0);
 }

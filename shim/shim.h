@@ -54,7 +54,10 @@ enum rs_flavour { RS_PLAIN, RS_PTSZ, RS_PTDS };
 /* Functions that the shim itself needs and does not intercept. */
 #define RS_REAL_EXTRA(X)                                                                           \
 	X(cuDeviceGetAttribute)                                                                    \
-	X(cuDeviceGetName)
+	X(cuDeviceGetName)                                                                         \
+	X(cuDeviceGetUuid)                                                                         \
+	X(cuDeviceGetUuid_v2)                                                                      \
+	X(cuDeviceTotalMem_v2)
 
 /* The driver's own functions. Each pointer is callable at any time: it starts as a resolver. */
 struct rs_real {

@@ -76,6 +76,7 @@ struct rs_options_subst {
 long rs_options_rank(char *const *env);
 long rs_options_local_rank(char *const *env);
 const char *rs_options_job(char *const *env);
+long rs_options_ranks(char *const *env); /* of the job; 0: not told */
 
 /*
  * Expand a template. -EINVAL for an unknown %, -ENOENT for a %q{VAR} that is not set, -ENAMETOOLONG.

@@ -45,6 +45,14 @@ long rs_options_rank(char *const *env)
 	return number_of(first_of(env, names));
 }
 
+long rs_options_ranks(char *const *env)
+{
+	static const char *const names[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS",
+					    NULL};
+
+	return number_of(first_of(env, names));
+}
+
 long rs_options_local_rank(char *const *env)
 {
 	static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",

@@ -24,10 +24,10 @@
 #include "tests/clients/drv.h"
 
 #define MOST	   64
-#define STATE	   (256u << 10)
+#define STATE	   (64u << 10)
 #define ACTIVATION (4u << 20)
-#define OUTPUT	   (64u << 10)
-#define ROW	   4096u
+#define OUTPUT	   (16u << 10)
+#define ROW	   1024u
 #define ROWS	   4u /* written in a step */
 #define WORDS(b)   ((b) / (unsigned)sizeof(unsigned))
 

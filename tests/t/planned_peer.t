@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A program and planners that misbehave: whatever one hands over, training goes on, its bytes are right, no step waits.
+
+The planner is tests/shim/planner_peer.c; tests/t/planned.t has the real one.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
+from harness import BUILD, TOP, cc, done, environment, events, ok, run, same, stats, tmp
+
+CLIENT = BUILD / "clients" / "planned"
+STEPS = 14
+SLOWEST = 5e6  # us of a step; a step that waits for an answer would wait for seconds
+
+SOURCES = [TOP / "tracker" / f"{name}.c" for name in ("wire", "wire_layout", "plan_print", "digest")]
+peer = cc("planner_peer.c", "planner_peer", "-D_GNU_SOURCE", f"-I{TOP}", *SOURCES)
+runtime = tmp / "run"
+sockets = runtime / "replayshim"
+sockets.mkdir(parents=True, mode=0o700)
+os.chmod(sockets, 0o700)
+
+
+def digests(text):
+	return [line.split()[2] for line in text.splitlines()]
+
+
+def kept(text):
+	return [int(line.split()[4]) for line in text.splitlines()]
+
+
+def slowest(text):
+	return max([int(line.split()[5]) for line in text.splitlines()] or [1e9])
+
+
+class Peer:
+	def __init__(self, mode, name="peer"):
+		self.process = subprocess.Popen([peer, sockets / f"{name}.sock", mode], stdout=subprocess.PIPE, text=True)
+		self.process.stdout.readline()
+
+	def end(self):
+		try:
+			self.process.wait(timeout=0.5)
+		except subprocess.TimeoutExpired:
+			self.process.kill()
+		return self.process.communicate()[0].splitlines()
+
+
+def train(name, *args, **variables):
+	where = dict(REPLAYSHIM_MODE="preserve", REPLAYSHIM_BUDGET="64MiB", REPLAYSHIM_PLANNER="peer", XDG_RUNTIME_DIR=runtime,
+	             REPLAYSHIM_OUT=tmp / name, REPLAYSHIM_QUIET=1, REPLAYSHIM_LOG="info")
+	where.update(variables)
+	return run([CLIENT, f"--steps={STEPS}", "--segments=3", "--pause=10000", *args], **where)
+
+
+wanted = digests(run([CLIENT, f"--steps={STEPS}", "--segments=3", "--keep"], tool=False).stdout)
+
+
+def right(p, what):
+	ok(p.returncode == 0 and digests(p.stdout) == wanted, f"{what}: the program's bytes", p.stdout + p.stderr)
+	ok(slowest(p.stdout) < SLOWEST, f"{what}: no step waited", p.stdout)
+
+
+def good():
+	planner = Peer("good")
+	p = train("good")
+	told = planner.end()
+	right(p, "good")
+	costs = [line.split()[1] for line in told if line.startswith("cost")]
+	ok(set(costs) == {"layer0", "layer1", "layer2"}, "good: every segment is told of", told)
+	ok(len(costs) < 3 * STEPS, "good: but not in every step", told)
+	ok(all(int(line.split()[4]) & 1 for line in told if line.startswith("cost")), "good: and that it asks", told)
+	same(kept(p.stdout)[:5], [0] * 5, "good: nothing is kept before there is a plan")
+	same(kept(p.stdout)[-2:], [3, 3], "good: what the plan keeps is kept")
+	ok("state 3 1" in told and "gone" in told, "good: the planner is told that its plan is in force", told)
+	plans = [(e["state"], e["options"]) for e in events(tmp / "good") if e["t"] == "plan"]
+	ok(plans and plans[0] == ("in-force", {"retain": 3}) and "plan 1 of planner is in force" in p.stderr,
+	   "good: an event and a message say so", f"{plans}\n{p.stderr}")
+	same(stats(tmp / "good").get("divergence"), 0, "good: no divergence")
+
+
+def hostile():
+	for mode, text in (("deaf", ""), ("hangup", ""), ("garbage", "makes no sense"), ("text", "hands nothing over"),
+	                   ("refuse", "Protocol error"), ("cut", "size"), ("long", "size"), ("unsealed", "not sealed"),
+	                   ("version", "version"), ("layout", "lays out"), ("damaged", "plan is damaged")):
+		planner = Peer(mode)
+		p = train(mode)
+		planner.end()
+		right(p, mode)
+		said = [line for line in p.stderr.splitlines() if "warning" in line]
+		ok(len(said) == (1 if text else 0) and text in "".join(said) and not sum(kept(p.stdout)),
+		   f"{mode}: {'said once' if text else 'nothing to say'}, no plan", p.stderr)
+
+
+def plans():
+	planner = Peer("nonsense")
+	p = train("nonsense")
+	planner.end()
+	right(p, "nonsense")
+	codes = [e["code"] for e in events(tmp / "nonsense") if e["t"] == "finding"]
+	ok(codes == ["RS071"] and "malformed" in p.stderr, "nonsense: the plan is refused, and that is a finding", p.stderr)
+	planner = Peer("infeasible")
+	p = train("infeasible")
+	planner.end()
+	right(p, "infeasible")
+	codes = [e["code"] for e in events(tmp / "infeasible") if e["t"] == "finding"]
+	ok(codes == ["RS070"] and "no plan within" in p.stderr, "infeasible: a finding", p.stderr)
+	planner = Peer("off")
+	p = train("off", "--steps=20")
+	planner.end()
+	states = [e["state"] for e in events(tmp / "off") if e["t"] == "plan"]
+	ok(3 in kept(p.stdout) and kept(p.stdout)[-1] == 0 and states[:2] == ["in-force", "none"],
+	   "off: the plan is obeyed, then it is not", f"{states}\n{p.stdout}")
+
+
+def untrusted():
+	for mode in (0o755, 0o777):
+		os.chmod(sockets, mode)
+		planner = Peer("good")
+		p = train(f"open{mode:o}")
+		planner.process.kill()
+		planner.end()
+		right(p, f"folder of mode {mode:o}")
+		ok("not to be trusted" in p.stderr and not sum(kept(p.stdout)), f"folder of mode {mode:o}: nobody is asked", p.stderr)
+	os.chmod(sockets, 0o700)
+	p = train("name", REPLAYSHIM_PLANNER="a/b")
+	right(p, "a name with a slash")
+	ok("REPLAYSHIM_PLANNER=a/b" in p.stderr, "a name with a slash: said", p.stderr)
+	p = train("none", REPLAYSHIM_PLANNER="none")
+	right(p, "none")
+	same([line for line in p.stderr.splitlines() if "plan" in line], [], "none: nothing is said")
+	p = train("absent", REPLAYSHIM_PLANNER="absent")
+	right(p, "absent")
+	ok("warning" not in p.stderr, "absent, of a name: nobody is started", p.stderr)
+	p = train("audit", REPLAYSHIM_MODE="audit")
+	ok("need REPLAYSHIM_MODE=preserve" in p.stderr, "audit: a budget needs preserve", p.stderr)
+
+
+def main():
+	good()
+	hostile()
+	plans()
+	untrusted()
+	done()
+
+
+main()
