@@ -33,6 +33,7 @@ struct buffer {
 };
 
 enum { OFF, ON, LOST };
+enum { NO_CALLS, SOME_CALLS, ALL_CALLS };
 
 static struct {
 	pthread_mutex_t lock;
@@ -45,6 +46,7 @@ static struct {
 	unsigned nbuffers;
 	uint64_t seq;
 	uint64_t entered, silent;
+	int calls;   /* how calls are recorded */
 	int foreign; /* a buffer of somebody else came back to us */
 	struct rs_cupti_stats stats;
 } s = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -170,7 +172,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
 
 /* --- on and off --------------------------------------------------------------------------------- */
 
-/* Does the library take single functions? If not, all calls are recorded. */
+/* Does the library take single functions? */
 static int select_calls(uint8_t enable)
 {
 	unsigned driver = 0, runtime = 0;
@@ -185,14 +187,28 @@ static int select_calls(uint8_t enable)
 	return driver && runtime;
 }
 
+static int enable_calls(void)
+{
+	int r;
+
+	s.calls = select_calls(1) ? SOME_CALLS : ALL_CALLS;
+	if (s.calls == SOME_CALLS)
+		return RS_CUPTI_SUCCESS;
+	r = s.lib.ActivityEnable(RS_CUPTI_KIND_DRIVER);
+	return r == RS_CUPTI_SUCCESS ? s.lib.ActivityEnable(RS_CUPTI_KIND_RUNTIME) : r;
+}
+
 static void disable(unsigned n)
 {
-	while (n--)
-		s.lib.ActivityDisable(kinds[n]);
-	if (!select_calls(0)) {
+	if (s.calls != NO_CALLS)
+		select_calls(0); /* some may be on where not all could be */
+	if (s.calls == ALL_CALLS) {
 		s.lib.ActivityDisable(RS_CUPTI_KIND_DRIVER);
 		s.lib.ActivityDisable(RS_CUPTI_KIND_RUNTIME);
 	}
+	s.calls = NO_CALLS;
+	while (n--)
+		s.lib.ActivityDisable(kinds[n]);
 }
 
 static int enable(char *why, size_t size)
@@ -206,11 +222,8 @@ static int enable(char *why, size_t size)
 	}
 	for (n = 0; n < NKINDS && r == RS_CUPTI_SUCCESS; n++)
 		r = s.lib.ActivityEnable(kinds[n]);
-	if (r == RS_CUPTI_SUCCESS && !select_calls(1)) {
-		r = s.lib.ActivityEnable(RS_CUPTI_KIND_DRIVER);
-		if (r == RS_CUPTI_SUCCESS)
-			r = s.lib.ActivityEnable(RS_CUPTI_KIND_RUNTIME);
-	}
+	if (r == RS_CUPTI_SUCCESS)
+		r = enable_calls();
 	if (r == RS_CUPTI_SUCCESS)
 		return 0;
 	snprintf(why, size, "cuptiActivityEnable: error %d%s", r,

@@ -171,16 +171,17 @@ static user_fn *real[] = {
 #undef X
 };
 
-/* Linked against: the next in load order, or the library that was loaded for its caller only. */
+/* Linked against: the next in load order, or the library that was loaded for its caller only; else as if it were. */
 static user_fn *find_real(enum user i, const char *name)
 {
 	static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+	const unsigned n = sizeof(names) / sizeof(*names);
 	user_fn *f = __atomic_load_n(&real[i], __ATOMIC_ACQUIRE);
 
 	if (!f)
 		f = (user_fn *)rs_doors_dlsym(RTLD_NEXT, name);
-	for (unsigned k = 0; k < sizeof(names) / sizeof(*names) && !f; k++) {
-		void *h = dlopen(names[k], RTLD_LAZY | RTLD_NOLOAD);
+	for (unsigned k = 0; k < 2 * n && !f; k++) {
+		void *h = dlopen(names[k % n], RTLD_LAZY | (k < n ? RTLD_NOLOAD : 0));
 
 		if (h)
 			f = (user_fn *)rs_doors_dlsym(h, name);
