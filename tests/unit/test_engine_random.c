@@ -315,12 +315,34 @@ static void run_kernel(const struct kernel *k, struct buf **product)
 struct pending {
 	const struct seg *seg;
 	unsigned invocation;
+	unsigned replays;
+	int kept; /* the plan lets the program keep the activations */
 	uint8_t *p0[NSTATE];
 	uint8_t product[PRODUCT]; /* audit: what the forward made */
 };
 
 static struct pending pend[256];
 static unsigned npend;
+
+/* Under a plan: replays of one forward that the engine has seen at most, and then expects. */
+static int planned;
+static unsigned seen_replays[MAXSEG][256];
+
+static int may_replay(const struct pending *p)
+{
+	unsigned most = seen_replays[atoi(p->seg->name + 1)][p->invocation];
+
+	return !p->kept && (!planned || !most || p->replays < most);
+}
+
+static void count_replay(struct pending *p)
+{
+	unsigned *most = &seen_replays[atoi(p->seg->name + 1)][p->invocation];
+
+	p->replays++;
+	if (*most < p->replays)
+		*most = p->replays;
+}
 
 static void save_state(uint8_t **to)
 {
@@ -347,11 +369,12 @@ static void forward(const struct seg *s, unsigned depth)
 	unsigned i;
 
 	p->seg = s;
-	p->invocation = 0;
+	p->invocation = p->replays = 0;
 	for (i = 0; i + 1 < npend; i++)
 		p->invocation += pend[i].seg == s;
 	save_state(p->p0);
 	snprintf(text, sizeof(text), "forward:%s", s->name);
+	p->kept = rnd(2) && rs_engine_retain(eng, thr, s->name, p->invocation);
 	rs_engine_push(eng, thr, text);
 	i = 0;
 	do { /* a segment has a kernel */
@@ -368,12 +391,15 @@ static void forward(const struct seg *s, unsigned depth)
 
 static void replay(unsigned which, unsigned depth)
 {
-	const struct pending *p = &pend[which];
+	struct pending *p = &pend[which];
 	struct buf *product = NULL;
 	uint8_t *p2[NSTATE];
 	char text[64];
 	unsigned i;
 
+	if (!may_replay(p))
+		return;
+	count_replay(p);
 	save_state(p2);
 	load_state((uint8_t **)p->p0, 0);
 	snprintf(text, sizeof(text), "replay:%s#%u", p->seg->name, p->invocation);
@@ -515,6 +541,30 @@ static void choose_policy(uint64_t seed)
 		rs_engine_policy(eng, "s1", policies[seed / 3 % n]);
 }
 
+/* A plan with any option for any forward of the next step; it may turn out to be for other forwards. */
+static void give_plan(unsigned step)
+{
+	static const uint8_t options[] = {RS_OPTION_UNDO, RS_OPTION_WHOLE, RS_OPTION_REGIONS,
+					  RS_OPTION_PAGES, RS_OPTION_RETAIN};
+	struct rs_plan_head head = {
+		.generation = step, .from_step = step, .arena = 64u << 20, .peak = 1ull << 40};
+	struct rs_plan_entry entry[MAXSEG * 8];
+	char name[24];
+
+	for (unsigned i = 0; i < MAXSEG * 8; i++) {
+		snprintf(name, sizeof(name), "s%u", i / 8);
+		entry[i] = (struct rs_plan_entry){.name = rs_plan_name(name),
+						  .invocation = i % 8,
+						  .option = options[rnd(5)],
+						  .restore = (uint8_t)rnd(2),
+						  .order = (uint16_t)i,
+						  .forward = head.peak,
+						  .backward = head.peak};
+	}
+	head.n = MAXSEG * 8;
+	rs_engine_plan(eng, (struct rs_queue){.ctx = 1}, &head, entry);
+}
+
 static void setup(uint64_t seed)
 {
 	int mapped = (int)(seed & 1), large = seed % 5 == 0;
@@ -522,8 +572,12 @@ static void setup(uint64_t seed)
 	const struct rs_engine_config config = {.mode = audit ? RS_MODE_AUDIT : RS_MODE_PRESERVE,
 						.verify = 1,
 						.order = 1,
+						.costs = seed % 3 == 0,
+						.profile = seed % 3 == 0,
 						.sample = 3};
 
+	planned = 0;
+	memset(seen_replays, 0, sizeof(seen_replays));
 	eng = rs_engine_create(&config, &fake_ops, NULL);
 	thr = rs_thread_create(eng);
 	memset(calm.entry, 0, sizeof(calm.entry)); /* moments are an engine's */
@@ -566,6 +620,9 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 		char text[32];
 
 		snprintf(text, sizeof(text), "step:%u", step);
+		planned = seed % 3 == 0 && step && !audit;
+		if (planned)
+			give_plan(step);
 		rs_engine_mark(eng, thr, text);
 		npend = 0;
 		n = 1 + (unsigned)rnd(6);
