@@ -211,6 +211,8 @@ static int is_alive(uint64_t now)
 
 	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 		return 0;
+	if (!beat)
+		beat = asked_ns; /* its first one is still to come */
 	return beat > now || now - beat < SILENT;
 }
 
