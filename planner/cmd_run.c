@@ -17,8 +17,20 @@
 #include "planner/contract.h"
 #include "planner/ctl.h"
 #include "planner/report.h"
+#include "tracker/options.h"
+#include "tracker/planfile.h"
 
-enum { OPT_MODE = 256, OPT_FAIL_ON, OPT_EXITCODE, OPT_COLOR, OPT_CONTRACT, OPT_OUT, OPT_FORCE };
+enum {
+	OPT_MODE = 256,
+	OPT_FAIL_ON,
+	OPT_EXITCODE,
+	OPT_COLOR,
+	OPT_CONTRACT,
+	OPT_OUT,
+	OPT_FORCE,
+	OPT_BUDGET,
+	OPT_PLAN
+};
 
 static int is_json(const char *path)
 {
@@ -37,6 +49,7 @@ static int bad_value(const struct rs_job *job, const char *option, const char *t
 static int one_option(struct rs_job *job, int opt, int audit)
 {
 	static const char *const modes[] = {"off", "nop", "audit", "preserve"};
+	uint64_t bytes;
 	char *end;
 	long n;
 
@@ -53,6 +66,15 @@ static int one_option(struct rs_job *job, int opt, int audit)
 		return 0;
 	case OPT_OUT:
 		job->dir = optarg;
+		return 0;
+	case OPT_BUDGET:
+		job->budget = optarg;
+		return !rs_options_size(optarg, &bytes) && bytes
+			       ? 0
+			       : bad_value(job, "--budget",
+					   "bytes with a unit (B KiB MiB GiB TiB)");
+	case OPT_PLAN:
+		job->plan = optarg;
 		return 0;
 	case OPT_FORCE:
 		job->force = 1;
@@ -99,6 +121,8 @@ static int parse(int argc, char **argv, struct rs_job *job)
 		{NULL, 0, NULL, 0}};
 	static const struct option run_options[] = {{"out", required_argument, NULL, 'o'},
 						    {"mode", required_argument, NULL, OPT_MODE},
+						    {"budget", required_argument, NULL, OPT_BUDGET},
+						    {"plan", required_argument, NULL, OPT_PLAN},
 						    {NULL, 0, NULL, 0}};
 	int audit = !strcmp(job->name, "audit"), opt, status;
 
@@ -118,17 +142,46 @@ static int parse(int argc, char **argv, struct rs_job *job)
 	return 0;
 }
 
+/* A plan is obeyed in mode preserve only, and must be one. full: its absolute path. 0 or the exit status. */
+static int check_plan(const struct rs_job *job, char full[PATH_MAX])
+{
+	struct rs_planfile_error e = {0};
+	struct rs_plan_entry *entries;
+	struct rs_plan_head head;
+	int r;
+
+	if ((job->plan || job->budget) && job->mode && strcmp(job->mode, "preserve"))
+		return rs_ctl_usage("run", RS_EXIT_TOOL, "--budget and --plan need mode preserve");
+	if (!job->plan)
+		return 0;
+	r = rs_planfile_load(job->plan, &head, &entries, &e);
+	if (r && e.line)
+		return rs_ctl_usage("run", RS_EXIT_TOOL, "%s:%u:%u: %s%s%s", job->plan, e.line,
+				    e.column, e.field, e.field[0] ? " " : "", e.text);
+	if (r || !realpath(job->plan, full))
+		return rs_ctl_usage("run", RS_EXIT_TOOL, "%s: %s", job->plan,
+				    e.text[0] ? e.text : strerror(r ? -r : errno));
+	free(entries);
+	return 0;
+}
+
 int rs_cmd_run(int argc, char **argv)
 {
 	struct rs_job job = {.name = "run", .dir = "replayshim.data"};
 	int status = parse(argc, argv, &job), r;
+	char plan[PATH_MAX];
 
+	if (!status)
+		status = check_plan(&job, plan);
 	if (!status)
 		status = rs_job_prepare(&job);
 	if (status)
 		return status;
-	r = rs_launch_setenv(&(struct rs_launch_env){
-		.library = job.library, .mode = job.mode ? job.mode : "preserve", .out = job.out});
+	r = rs_launch_setenv(&(struct rs_launch_env){.library = job.library,
+						     .mode = job.mode ? job.mode : "preserve",
+						     .out = job.out,
+						     .budget = job.budget,
+						     .plan = job.plan ? plan : NULL});
 	if (r)
 		return rs_job_cannot_exec(&job, -r);
 	execvp(job.command[0], job.command);

@@ -66,6 +66,8 @@ int rs_launch_setenv(const struct rs_launch_env *env)
 	r = setenv("LD_PRELOAD", list, 1) || setenv("REPLAYSHIM_MODE", env->mode, 1) ||
 	    setenv("REPLAYSHIM_OUT", env->out, 1) ||
 	    (env->contract && setenv("REPLAYSHIM_CONTRACT", env->contract, 1)) ||
+	    (env->budget && setenv("REPLAYSHIM_BUDGET", env->budget, 1)) ||
+	    (env->plan && setenv("REPLAYSHIM_PLAN", env->plan, 1)) ||
 	    (env->learn && setenv("REPLAYSHIM_LEARN", "1", 1));
 	free(list);
 	return r ? -errno : 0;

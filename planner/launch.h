@@ -19,6 +19,8 @@ struct rs_launch_env {
 	const char *mode;
 	const char *out;      /* REPLAYSHIM_OUT template */
 	const char *contract; /* REPLAYSHIM_CONTRACT, absolute; NULL: as it is */
+	const char *budget;   /* REPLAYSHIM_BUDGET; NULL: as it is */
+	const char *plan;     /* REPLAYSHIM_PLAN, absolute; NULL: as it is */
 	int learn;
 };
 
