@@ -16,6 +16,7 @@
 
 #define PATIENCE (10 * RS_SERVE_SECOND)
 #define BISECT	 12
+#define STEPS	 64
 
 /* As much as rs_plan_make() believes. */
 #define MOST (UINT64_C(1) << 43)
@@ -173,6 +174,8 @@ static void gather(struct rs_serve *s, struct rs_serve_client *c, struct party *
 		p->asked += o->ask;
 		p->c[p->n++] = o;
 	}
+	/* In steps: what they have in use is another number in each round, and should not be another budget. */
+	taken = (taken + limit / STEPS) / (limit / STEPS + 1) * (limit / STEPS + 1);
 	p->room = more(limit, taken);
 }
 

@@ -269,7 +269,9 @@ static void answered(const struct group *g)
 	for (unsigned i = 0; i < g->n; i++) {
 		g->c[i]->made.fingerprint = g->fingerprint;
 		g->c[i]->made.budget = g->budget;
-		g->c[i]->needs_known = 0;
+		/* Another budget for the same costs is no reason to look for other needs. */
+		if (rs_serve_drifted(g->c[i]))
+			g->c[i]->needs_known = 0;
 		/* Without memory for it the same is looked at again in a second. */
 		if (rs_serve_based(g->c[i]))
 			g->c[i]->made.fingerprint = 0;

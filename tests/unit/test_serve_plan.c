@@ -97,7 +97,9 @@ static void test_when(void)
 
 	start();
 	p = come(&small, 160 * MB);
+	strcpy(p.w->client.program, "a\x1b[2J\xff");
 	turn(0.2);
+	is_str(p.c->program, "a?[2J?", "a name is harmless");
 	is_u64(p.w->generation, 0, "nothing told, no plan");
 	is_u64(p.w->budget, 160 * MB, "it gets the budget that it asked for");
 	rig_tell(p.ring, &p.rig);
@@ -111,7 +113,7 @@ static void test_when(void)
 	p.rig.ns = 1010000;
 	rig_tell(p.ring, &p.rig);
 	turn(2);
-	is_u64(p.w->generation, 1, "times that differ by noise: none");
+	ok(p.w->generation == 1 && p.c->made.ns < now, "times that differ by noise: not looked at");
 	p.rig.ns = 2000000;
 	rig_tell(p.ring, &p.rig);
 	turn(2);
@@ -227,7 +229,7 @@ static void test_incomplete(void)
 
 static void test_refusals(void)
 {
-	uint64_t peak[8], n = 0;
+	uint64_t peak[8] = {0}, n = 0;
 	struct prog p;
 
 	start();
@@ -250,6 +252,14 @@ static void test_refusals(void)
 	p.w->client.plan_state = RS_PLAN_IN_FORCE;
 	turn(1.2);
 	ok(!p.c->refusals, "one that is obeyed is the end of that");
+	p.w->client.wanted = 180 * MB;
+	turn(1.2);
+	ok(take(&p) == 1 && p.c->extra < 40 * MB, "a larger budget");
+	refuse(&p, RS_PLAN_REFUSED_PEAK, head.peak, head.peak + 30 * MB);
+	n = p.c->extra;
+	turn(1.2);
+	ok(take(&p) == 1 && p.c->extra >= n + 30 * MB && head.peak + p.c->extra <= 180 * MB,
+	   "what was taken too much is left alone in the next");
 }
 
 static void test_refused_kinds(void)
@@ -290,7 +300,7 @@ static void test_ranks(void)
 		p[i].w->client.ranks = 3;
 		rig_step(p[i].w, &p[i].rig, 10 + i);
 	}
-	p[1].rig.more = 3 * MB;
+	p[1].rig.more = 30 * MB;
 	rig_tell(p[0].ring, &p[0].rig);
 	rig_tell(p[1].ring, &p[1].rig);
 	turn(0.2);
@@ -303,7 +313,8 @@ static void test_ranks(void)
 	from = head.from_step;
 	is_u64(from, 14, "from two steps after the latest of them");
 	is_u64(head.budget, 160 * MB, "for the smallest budget");
-	ok(head.peak >= RIG_BASE + 3 * MB && head.peak <= 160 * MB, "for the one that takes most");
+	ok(entry[0].forward >= RIG_BASE + 30 * MB && head.peak <= 160 * MB,
+	   "for the one that takes most");
 	for (unsigned i = 1; i < 3; i++)
 		ok(take(&p[i]) == 1 && head.n == 8 && head.from_step == from &&
 			   !memcmp(first, entry, sizeof(first)),
@@ -401,10 +412,17 @@ static void test_device(void)
 	ok(take(&b) == 1 && !(head.flags & RS_PLAN_INFEASIBLE), "which is enough for a plan");
 	ok(a.w->budget > b.w->budget, "more for whom more is of use");
 	c = come(&small, 0);
-	on_device(&c, 2, 1000 * MB);
+	c.w->client.device[1] = 1;
 	turn(1.2);
 	is_u64(c.w->budget, 400 * MB, "another device has a budget of its own");
 	rs_serve_part(&s, c.c);
+	c = come(&small, 0);
+	d = come(&small, 0);
+	turn(1.2);
+	ok(c.w->budget == 400 * MB && d.w->budget == 400 * MB,
+	   "so have two that do not know theirs");
+	rs_serve_part(&s, c.c);
+	rs_serve_part(&s, d.c);
 	d = come(&small, 0);
 	on_device(&d, 1, 1000 * MB);
 	rig_tell(d.ring, &d.rig);
@@ -472,6 +490,7 @@ static void test_hostile(void)
 	struct rs_wire_record record = {.kind = RS_WIRE_COST};
 	uint64_t seed = 1;
 	struct prog p, good;
+	json_t *status;
 	char *text;
 
 	start();
@@ -504,7 +523,9 @@ static void test_hostile(void)
 	   "a liar's segments are bounded: %u, %" PRIu64 " were not believed", p.c->costs.n,
 	   p.c->unbelievable);
 	text = rs_serve_status(&s, now);
-	ok(text && json_loads(text, 0, NULL), "the status can be read all the same");
+	status = text ? json_loads(text, 0, NULL) : NULL;
+	ok(status != NULL, "the status can be read all the same");
+	json_decref(status);
 	free(text);
 	ok(take(&good) == 1 && head.peak <= 160 * MB, "and its neighbour has its plan");
 	/* Now as many different segments as it can think of. */
