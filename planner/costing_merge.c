@@ -70,6 +70,8 @@ static void merge_segment(struct rs_cost *to, const struct rs_cost *from)
 	most(&to->region_bytes, from->region_bytes);
 	most(&to->region_pieces, from->region_pieces);
 	most(&to->replays, from->replays);
+	most(&to->compared_bytes, from->compared_bytes);
+	most(&to->compared_pieces, from->compared_pieces);
 }
 
 static void merge_rate(struct rs_cost_rate *to, const struct rs_cost_rate *from)

@@ -8,6 +8,23 @@
 /* --- time --------------------------------------------------------------------------------------- */
 
 /*
+ * Copies of one size only tell nothing about others: what they took beyond reading and writing their bytes, as fast as the
+ * digest reads, is then taken for what each of them costs.
+ */
+static struct rs_cost_rate split(const struct rs_costs *c, struct rs_cost_rate r)
+{
+	uint64_t gib_ns = 2 * c->rate[RS_RATE_DIGEST].gib_ns;
+	unsigned __int128 rest;
+
+	if (r.each_ns || !r.n || !gib_ns || r.gib_ns <= gib_ns)
+		return r;
+	rest = (unsigned __int128)(r.bytes / r.n) * (r.gib_ns - gib_ns) >> 30;
+	r.each_ns = rest < RS_MOST_NS ? (uint64_t)rest : RS_MOST_NS;
+	r.gib_ns = gib_ns;
+	return r;
+}
+
+/*
  * An operation that was never timed is taken for a copy of as many bytes (digest, diff: they only read), or of twice as
  * many (swap, move).
  */
@@ -16,8 +33,8 @@ static struct rs_cost_rate rate_of(const struct rs_costs *c, enum rs_rate_kind k
 	struct rs_cost_rate r = c->rate[kind];
 
 	if (r.n)
-		return r;
-	r = c->rate[RS_RATE_COPY];
+		return kind == RS_RATE_COPY || kind == RS_RATE_MOVE ? split(c, r) : r;
+	r = split(c, c->rate[RS_RATE_COPY]);
 	if (kind == RS_RATE_SWAP || kind == RS_RATE_MOVE)
 		r.gib_ns *= 2;
 	return r;
@@ -148,13 +165,17 @@ static uint64_t times(const struct rs_cost *s)
 	return s->replays ? s->replays : 1;
 }
 
-/* The replays themselves, the digests of what they make, draws that are kept and served. */
+/*
+ * The replays themselves, the digests of what they make and of what the forward made (of one that is retained, none is
+ * taken), draws that are kept and served.
+ */
 static unsigned __int128 replay_ns(const struct rs_costs *c, const struct rs_cost *s)
 {
+	uint64_t compare = digest_ns(c, s->compared_bytes, s->compared_pieces);
+	uint64_t draw = copy_ns(c, s->draw_bytes, 1);
 	unsigned __int128 once = once_ns(s);
 
-	once += digest_ns(c, s->product_bytes, 1) + copy_ns(c, s->draw_bytes, 1);
-	return once * times(s) + copy_ns(c, s->draw_bytes, 1);
+	return (once + compare + draw) * times(s) + compare + draw;
 }
 
 /*

@@ -221,7 +221,7 @@ static void count_regions(struct rs_cost *cost, const struct rs_segment *s)
 
 void rs_costs_forward_end(struct rs_engine *e, struct rs_segment *s)
 {
-	uint64_t products = 0, state = 0, drawn = 0;
+	uint64_t products = 0, state = 0, drawn = 0, compared = 0, pieces = 0;
 	const struct rs_touch *t;
 	uint32_t i;
 
@@ -238,7 +238,14 @@ void rs_costs_forward_end(struct rs_engine *e, struct rs_segment *s)
 	}
 	for (i = 0; i < s->draws.n; i++)
 		drawn += s->draws.v[i].bytes;
+	for (i = 0; i < s->accesses.n; i++)
+		if (s->accesses.v[i].digest) {
+			compared += s->accesses.v[i].len;
+			pieces++;
+		}
 	most(&s->cost->cost.product_bytes, products);
+	most(&s->cost->cost.compared_bytes, compared);
+	most(&s->cost->cost.compared_pieces, pieces);
 	most(&s->cost->cost.state_bytes, state);
 	most(&s->cost->cost.draw_bytes, drawn);
 	count_regions(&s->cost->cost, s);

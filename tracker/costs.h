@@ -59,6 +59,8 @@ struct rs_cost {
 	/* What REGIONS would keep when the forward reads it: what is known to be overwritten, of any step so far. */
 	uint64_t region_bytes, region_pieces;
 	uint64_t replays; /* most of one forward; times are of one of them, bytes serve all */
+	/* Of products, to compare them: what is digested in the forward, and in each replay again. */
+	uint64_t compared_bytes, compared_pieces;
 };
 
 /* Overwritten bytes that several segments need in the same version: one copy serves all. */

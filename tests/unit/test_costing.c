@@ -200,10 +200,38 @@ static void option_sets(void)
 		   v[5].time == 1000 + 2 * 9001 + 4 * 1003,
 	   "whole: all is kept, what was overwritten is shown: %" PRId64, v[5].time);
 	s.product_bytes = 5000;
+	s.compared_bytes = 6000;
+	s.compared_pieces = 2;
 	n = options_of(&s, v);
 	ok(v[0].held == 5000 && v[1].transient == 600 + 1536,
 	   "a pool hides activations: retain holds what the forward makes");
-	is_u64((uint64_t)v[1].time, 1000 + 5001 + 7 * 1003, "whose digest a replay takes");
+	is_u64((uint64_t)v[1].time, 1000 + 2 * 6002 + 7 * 1003,
+	       "which is digested in forward and replay");
+}
+
+/* Copies of 4 KiB at 10.24 us, digests at 1 ns a byte: what a copy of 4 KiB took beyond 2 ns a byte is what each takes. */
+static void one_size(void)
+{
+	struct rs_priced small[RS_OPTIONS * RS_RESTORES], large[RS_OPTIONS * RS_RESTORES];
+	struct rs_costs c = {0};
+	struct rs_cost s = segment(0);
+
+	s.flags = RS_COST_REPLAYED;
+	s.draw_bytes = 4096;
+	rs_costs_put(&c, &s);
+	put_usage(&c);
+	c.rate[RS_RATE_COPY] = (struct rs_cost_rate){
+		.n = 10, .bytes = 40960, .gib_ns = (UINT64_C(10240) << 30) / 4096};
+	c.rate[RS_RATE_DIGEST] = (struct rs_cost_rate){.n = 1, .bytes = 1, .gib_ns = 1u << 30};
+	rs_costs_price(&c, 0, small);
+	s.draw_bytes = 409600;
+	rs_costs_put(&c, &s);
+	rs_costs_price(&c, 0, large);
+	is_u64((uint64_t)small[0].time, 1000 + 2 * 10240,
+	       "copies of one size: for that, what they took");
+	is_u64((uint64_t)large[0].time, 1000 + 2 * (2048 + 819200),
+	       "for larger ones, not as much per byte");
+	rs_costs_free(&c);
 }
 
 static void forced(void)
@@ -531,6 +559,7 @@ int main(void)
 	refused();
 	readiness();
 	option_sets();
+	one_size();
 	forced();
 	sharing();
 	many_shares();
