@@ -25,8 +25,8 @@ static struct rs_cost_rate split(const struct rs_costs *c, struct rs_cost_rate r
 }
 
 /*
- * An operation that was never timed is taken for a copy of as many bytes (digest, diff: they only read), or of twice as
- * many (swap, move).
+ * An operation that was never timed is taken for a copy of as many bytes (digest, diff: they only read), of twice as many
+ * (move), or for three of them (swap): so it is not preferred for its time.
  */
 static struct rs_cost_rate rate_of(const struct rs_costs *c, enum rs_rate_kind kind)
 {
@@ -35,8 +35,10 @@ static struct rs_cost_rate rate_of(const struct rs_costs *c, enum rs_rate_kind k
 	if (r.n)
 		return kind == RS_RATE_COPY || kind == RS_RATE_MOVE ? split(c, r) : r;
 	r = split(c, c->rate[RS_RATE_COPY]);
+	if (kind == RS_RATE_SWAP)
+		r.each_ns *= 3;
 	if (kind == RS_RATE_SWAP || kind == RS_RATE_MOVE)
-		r.gib_ns *= 2;
+		r.gib_ns *= kind == RS_RATE_SWAP ? 3 : 2;
 	return r;
 }
 
