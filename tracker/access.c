@@ -145,8 +145,10 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 	}
 	while (off < end) {
 		struct rs_ext *x = &a->ext.ext[rs_extmap_at(&a->ext, off)];
-		struct rs_claim *claim = RS_PUSH(t->claims);
+		struct rs_claim *claim;
 
+		rs_keeps_outdate(c->e, a, x);
+		claim = RS_PUSH(t->claims);
 		if (!claim) {
 			w->seg->flags |= RS_F_INTERNAL;
 			return;
@@ -447,19 +449,20 @@ static void in_windows(struct rs_callstate *c, struct rs_window *w)
 	in_window(c, w);
 }
 
-/* Must the call wait for work of the shim's own on the allocation? */
-static int must_wait(const struct rs_alloc *a, uint32_t q)
+/* Must the call wait for work of the shim's own on the allocation, which may still be under way? */
+static int must_wait(const struct rs_engine *e, const struct rs_alloc *a, uint32_t q)
 {
 	uint32_t fence = __atomic_load_n(&a->fence, __ATOMIC_RELAXED);
 
 	return fence && fence - 1 != q &&
+	       __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED) & RS_QBIT(fence - 1) &&
 	       !(__atomic_load_n(&a->fence_ordered, __ATOMIC_RELAXED) & RS_QBIT(q));
 }
 
 /* Work of the shim's own on these bytes comes first. */
 static void respect_fence(struct rs_callstate *c, struct rs_alloc *a)
 {
-	if (must_wait(a, c->q)) {
+	if (must_wait(c->e, a, c->q)) {
 		rs_oplist_order(c->l, RS_QBIT(a->fence - 1), c->q);
 		if (c->q < 63)
 			__atomic_fetch_or(&a->fence_ordered, RS_QBIT(c->q), __ATOMIC_RELAXED);
@@ -613,7 +616,7 @@ static int follow_loosely(struct rs_engine *e, struct rs_thread *t, struct rs_ca
 
 		if (!a)
 			continue;
-		if (rs_mapping_of(a) || must_wait(a, q))
+		if (rs_mapping_of(a) || must_wait(e, a, q))
 			return 0;
 		unmarked |= !(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q));
 		if (!(x->dir & RS_WRITE))

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tracker/costing.h"
 
@@ -341,45 +342,75 @@ static void finalise(struct rs_engine *e, struct rs_replay *r)
 	free(r);
 }
 
-/* Oldest first. wait: block the host for those of ctx, or of every context (0). */
+/* A record that another thread asks about, or still has operations of in hand; then that is over in a moment. */
+#define PATIENCE 50000u
+static void pause_a_moment(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+}
+
+/* Has the device come past the record? Without engine.lock: r is busy. */
+static int passed(struct rs_engine *e, const struct rs_replay *r, int wait)
+{
+	if (!r->event)
+		return 1;
+	return wait ? e->ops->event_sync(e->ops->opaque, r->event) ?: 1
+		    : e->ops->event_done(e->ops->opaque, r->event);
+}
+
+/* The event said that the context is lost. */
+static void fail(struct rs_replay *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->checks.n; i++)
+		if (r->checks.v[i].b)
+			r->checks.v[i].b->failed = 1;
+	r->flags |= RS_F_INTERNAL;
+	r->covered = 0;
+}
+
+/*
+ * Oldest first. wait: block the host for those of ctx, or of every context (0), also for one that is in another thread's
+ * hands; not for ever, for at the process's end that thread may be gone. A record stays at the head, and busy, until it is
+ * written: whoever finds none has missed none.
+ */
 static void finish(struct rs_engine *e, int wait, uint64_t ctx)
 {
+	unsigned patience = wait ? PATIENCE : 0;
+
 	for (;;) {
 		struct rs_replay *r;
-		int done = 1;
+		int held, done;
 
 		pthread_mutex_lock(&e->lock);
 		r = e->flight;
-		if (r && (r->busy || r->pins))
-			r = NULL; /* another thread is asking about it, or still at work on it */
-		if (r)
+		held = r && (r->busy || r->pins);
+		if (r && !held)
 			r->busy = 1;
 		pthread_mutex_unlock(&e->lock);
-		if (!r)
+		if (held && patience--) {
+			pause_a_moment();
+			continue;
+		}
+		if (!r || held)
 			return;
-		if (r->event)
-			done = wait && (!ctx || ctx == r->ctx)
-				       ? e->ops->event_sync(e->ops->opaque, r->event) ?: 1
-				       : e->ops->event_done(e->ops->opaque, r->event);
+		done = passed(e, r, wait && (!ctx || ctx == r->ctx));
+		if (done && r->event)
+			e->ops->event_free(e->ops->opaque, r->event);
 		pthread_mutex_lock(&e->lock);
 		r->busy = 0;
 		if (!done) {
 			pthread_mutex_unlock(&e->lock);
 			return;
 		}
-		if (done < 0) {
-			for (uint32_t i = 0; i < r->checks.n; i++)
-				if (r->checks.v[i].b)
-					r->checks.v[i].b->failed = 1;
-			r->flags |= RS_F_INTERNAL;
-		}
+		if (done < 0)
+			fail(r);
 		__atomic_store_n(&e->flight, r->next, __ATOMIC_RELAXED);
 		if (!e->flight)
 			e->flight_end = &e->flight;
-		pthread_mutex_unlock(&e->lock);
 		if (r->event)
-			e->ops->event_free(e->ops->opaque, r->event);
-		pthread_mutex_lock(&e->lock);
+			rs_fences_over(e, r);
 		finalise(e, r);
 		pthread_mutex_unlock(&e->lock);
 	}

@@ -382,6 +382,8 @@ struct rs_replay {
 	uint8_t busy;		 /* a thread is asking the driver about `event` */
 	uint64_t event;		 /* 0: nothing to wait for */
 	uint64_t ctx;		 /* of the event */
+	uint64_t fenced;	 /* queue bits of the fences that its window has set */
+	uint8_t covered; /* when the event has passed, so has everything behind those fences */
 	struct rs_replay *next;
 };
 
@@ -502,6 +504,7 @@ struct rs_engine {
 	struct rs_segment *pending;
 	struct rs_window *process; /* start/end windows */
 	uint64_t generation;	   /* queues destroyed so far: cached ids of older ones are void */
+	uint32_t fences[64]; /* bit by bit of fence_queues: records in flight with such a fence */
 	uint64_t stalling; /* atomic: queues that may wait for memory, see rs_engine_queue_stalls */
 	uint64_t used_since;  /* atomic: of those, the ones with calls after the stall */
 	uint64_t touched_all; /* queues whose calls may have touched anything */
@@ -693,10 +696,12 @@ int rs_claimed(struct rs_engine *e, const struct rs_alloc *a, uint64_t off, uint
 struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			     struct rs_alloc *a, const struct rs_ext *piece,
 			     const struct rs_writer *killer, int exact);
+void rs_keeps_outdate(struct rs_engine *e, struct rs_alloc *a, const struct rs_ext *x);
 void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a);
 void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
 			uint64_t off, uint64_t len, const struct rs_writer *writer);
-void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q);
+void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q, struct rs_replay *rec);
+void rs_fences_over(struct rs_engine *e, struct rs_replay *rec);
 int rs_range_is_live(const struct rs_alloc *a, uint64_t off, uint64_t len, uint64_t ver);
 void rs_op_concerns(struct rs_op *op, struct rs_replay *rec);
 void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len);

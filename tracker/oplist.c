@@ -241,8 +241,10 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 		e->stats.digest_bytes += op->len;
 		e->digest_queues |= RS_QBIT(op->to);
 	}
-	if (op->unordered)
+	if (op->unordered) {
 		op->rec->flags |= RS_F_LOST;
+		op->rec->covered = 0;
+	}
 	for (i = 0; op->unordered && op->kind == RS_OP_ORDER && i < op->rec->checks.n; i++)
 		if (op->rec->checks.v[i].b)
 			op->rec->checks.v[i].b->failed = 1;

@@ -27,6 +27,20 @@ struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver)
 	return planned;
 }
 
+/*
+ * The piece is about to be claimed. While nobody claimed any of the allocation it may have been written without a new
+ * version: then a keep of its version has other bytes, that are only still here because an operation has it in hand.
+ */
+void rs_keeps_outdate(struct rs_engine *e, struct rs_alloc *a, const struct rs_ext *x)
+{
+	struct rs_keep *k;
+
+	for (k = a->keeps; k; k = k->next)
+		if (k->ver == x->ver && !k->holds && k->off < x->off + x->len &&
+		    x->off < k->off + k->len && !rs_claimed(e, a, k->off, k->len, k->ver))
+			k->ver = rs_version_next(e);
+}
+
 static int segment_claims(const struct rs_segment *s, const struct rs_alloc *a, uint64_t off,
 			  uint64_t len, uint64_t ver)
 {
@@ -299,12 +313,35 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 	x->by = writer->name;
 }
 
-/* The shim itself has written live bytes on q, or reads them after the program's calls there. */
-void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q)
+/*
+ * The shim itself has written live bytes on q, or reads them after the program's calls there, for a replay: who comes on
+ * another queue waits. fence_queues has the queues of all fences that may still matter.
+ */
+void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q, struct rs_replay *rec)
 {
+	if (!(rec->fenced & RS_QBIT(q))) {
+		rec->fenced |= RS_QBIT(q);
+		e->fences[q < 63 ? q : 63]++;
+	}
 	__atomic_fetch_or(&e->fence_queues, RS_QBIT(q), __ATOMIC_RELAXED);
 	__atomic_store_n(&a->fence_ordered, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->fence, q + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
 	rs_moment_next(e);
+}
+
+/*
+ * The record's event has passed. It came after all that its replay had enqueued (covered), so nobody has to be ordered
+ * after that any more: a queue whose fences are all of such records has none.
+ */
+void rs_fences_over(struct rs_engine *e, struct rs_replay *rec)
+{
+	uint64_t over = 0;
+	unsigned i;
+
+	for (i = 0; rec->covered && i < 64; i++)
+		if (rec->fenced & 1ull << i && !--e->fences[i])
+			over |= 1ull << i;
+	if (over)
+		__atomic_fetch_and(&e->fence_queues, ~over, __ATOMIC_RELAXED);
 }

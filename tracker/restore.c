@@ -231,7 +231,7 @@ static int show_by_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 	k->holds++;
 	w->rec->ranges++;
 	w->rec->bytes += k->len;
-	rs_fence(e, a, q);
+	rs_fence(e, a, q, w->rec);
 	check_shown(l, q, w, a, k, k->other_digest);
 	return 1;
 }
@@ -257,7 +257,7 @@ static int swap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	rs_words_put(e, k->other_digest);
 	k->other_ver = 0;
 	k->other_digest = NULL;
-	rs_fence(e, a, q);
+	rs_fence(e, a, q, w->rec);
 	return 1;
 }
 
@@ -294,7 +294,7 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	op->guard = p2;
 	p2->pins++;
 	rs_op_concerns(op, w->rec);
-	rs_fence(e, a, q);
+	rs_fence(e, a, q, w->rec);
 	if (off == k->off && len == k->len)
 		check_shown(l, q, w, a, k, k->digest);
 }
@@ -465,7 +465,7 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	rs_op_concerns(op, w->rec);
 	if (place(e, a, h->off, h->len, k->ver))
 		w->rec->flags |= RS_F_INTERNAL;
-	rs_fence(e, a, q);
+	rs_fence(e, a, q, w->rec);
 }
 
 static void compare_after(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
@@ -483,7 +483,7 @@ static void compare_after(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		c->reason = RS_FINDING_SNAPSHOT_LOST;
 		c->writer = k->killer;
 	}
-	rs_fence(e, a, q);
+	rs_fence(e, a, q, w->rec);
 }
 
 /* The replay is over: P2 comes back (preserve), or is compared with what is there (audit). */

@@ -297,6 +297,19 @@ static void bind_replay(struct rs_engine *e, struct rs_window *w, struct rs_segm
 		rs_costs_replay_begin(e, s);
 }
 
+/*
+ * What the list has to do for the record. Of a process-wide window another thread may have more in hand, and enqueue it
+ * later.
+ */
+static uint32_t pins_of(const struct rs_oplist *l, const struct rs_replay *r)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < l->n; i++)
+		n += l->v[i].rec == r;
+	return n;
+}
+
 static void begin_replay(struct rs_engine *e, struct rs_window *w, const struct marker *m)
 {
 	const char *name = rs_intern(e, m->name);
@@ -420,6 +433,7 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 			rs_op_concerns(&l->v[n],
 				       r); /* without it nobody knows when the digests are there */
 		e->digest_queues = RS_QBIT(q);
+		r->covered = !l->overflow && pins_of(l, r) == r->pins;
 	}
 	r->end_ns = rs_now_ns();
 	if (w->seg) {

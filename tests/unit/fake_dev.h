@@ -74,6 +74,7 @@ static struct {
 	int eager;
 	unsigned lazy;		   /* an enqueue runs something once in 2^lazy times */
 	int fail_alloc, fail_copy; /* the n-th from now fails; 0: none; alloc < 0: all fail */
+	int lost;		   /* questions about events fail */
 	uint64_t live_blocks;
 	struct fake_block *blocks;
 } fake;
@@ -341,7 +342,7 @@ static int fake_event_wait(void *o, struct rs_queue q, uint64_t event)
 static int fake_event_done(void *o, uint64_t event)
 {
 	(void)o;
-	return fake.event[event - 1].passed;
+	return fake.lost ? -EIO : fake.event[event - 1].passed;
 }
 
 static int fake_event_sync(void *o, uint64_t event)

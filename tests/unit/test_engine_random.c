@@ -624,6 +624,10 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 		if (planned)
 			give_plan(step);
 		rs_engine_mark(eng, thr, text);
+		while (!rnd(3)) /* nothing is pending, but the replays may still be on the device */
+			foreign_write();
+		if (rnd(2))
+			rs_engine_poll(eng);
 		npend = 0;
 		n = 1 + (unsigned)rnd(6);
 		for (i = 0; i < n; i++) {
@@ -649,7 +653,11 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 	if (!fake_drain())
 		wrong = "a queue waits for ever";
 	rs_engine_finish(eng);
+	rs_engine_mark(eng, thr, "step:9");
 	rs_engine_stats(eng, &st);
+	for (i = 1; i < 5; i++)
+		if (!rs_engine_idle(eng, thr, (struct rs_queue){.ctx = 1, .stream = i}))
+			wrong = "calls are described for ever";
 	if (bad_bytes)
 		wrong = "bytes differ from the model";
 	else if (!audit && (st.outcome[1] || st.outcome[2]))

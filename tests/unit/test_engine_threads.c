@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "tests/tap.h"
 #include "tracker/digest.h"
@@ -72,10 +73,16 @@ static int d_record(void *o, struct rs_queue q, uint64_t *ret)
 	return 0;
 }
 
+/* The device is not done while slow, and the question takes until it is no longer held. */
+static _Atomic int slow, hold, asking;
+
 static int d_event(void *o, uint64_t e)
 {
 	(void)o, (void)e;
-	return 1;
+	asking = 1;
+	while (hold)
+		usleep(100);
+	return !slow;
 }
 
 static int d_sync(void *o, uint64_t e)
@@ -182,6 +189,61 @@ static void *work(void *arg)
 	return NULL;
 }
 
+static void *poll(void *arg)
+{
+	rs_engine_poll(eng);
+	return arg;
+}
+
+static void *finish(void *arg)
+{
+	rs_engine_finish(eng);
+	*(_Atomic int *)arg = 1;
+	return NULL;
+}
+
+/* Whoever waits for all records waits also for the one that another thread is just asking about. */
+static void finish_beside_poll(void)
+{
+	struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .verify = 1};
+	struct rs_thread *t;
+	struct rs_engine_stats st;
+	pthread_t asker, finisher;
+	uint32_t *y = aligned_alloc(256, 256), *s = aligned_alloc(256, 256);
+	_Atomic int finished = 0;
+
+	*y = 0, *s = 3;
+	eng = rs_engine_create(&config, &ops, NULL);
+	t = rs_thread_create(eng);
+	rs_engine_alloc(eng, t, (struct rs_queue){.ctx = 1}, (uint64_t)y, 256, RS_ALLOC_DEVICE);
+	rs_engine_alloc(eng, t, (struct rs_queue){.ctx = 1}, (uint64_t)s, 256, RS_ALLOC_DEVICE);
+	slow = 1;
+	rs_engine_push(eng, t, "forward:f");
+	call(t, 1, y, s);
+	rs_engine_pop(eng, t);
+	rs_engine_push(eng, t, "replay:f");
+	call(t, 1, y, s);
+	rs_engine_pop(eng, t);
+	asking = 0;
+	hold = 1;
+	pthread_create(&asker, NULL, poll, NULL);
+	while (!asking)
+		usleep(100);
+	pthread_create(&finisher, NULL, finish, &finished);
+	usleep(20000);
+	ok(!finished, "the end of the run waits for a record that another thread asks about");
+	hold = 0;
+	pthread_join(asker, NULL);
+	pthread_join(finisher, NULL);
+	rs_engine_stats(eng, &st);
+	is_u64(st.outcome[0], 1, "and does not lose it");
+	slow = 0;
+	rs_thread_destroy(t);
+	rs_engine_destroy(eng);
+	free(y);
+	free(s);
+}
+
 int main(void)
 {
 	struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .verify = 1};
@@ -206,6 +268,7 @@ int main(void)
 	is_u64(st.live_allocs, 0, "nothing is left in the map");
 	is_u64(st.snapshot_bytes, 0, "nothing is left preserved");
 	rs_engine_destroy(eng);
+	finish_beside_poll();
 	for (unsigned i = 0; i < 256; i++)
 		free(slabs[i]);
 	return tap_done();
