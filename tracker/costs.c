@@ -475,8 +475,8 @@ static int by_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* engine.lock held. */
-static int collect(struct rs_engine *e, struct told *told)
+/* What somebody will see: a look at the usage alone, at each step, is cheap. engine.lock held. */
+static int collect(struct rs_engine *e, const struct rs_cost_visitor *for_whom, struct told *told)
 {
 	struct rs_costing *c = e->costing;
 	struct rs_cost_share *share;
@@ -486,7 +486,7 @@ static int collect(struct rs_engine *e, struct told *told)
 	int err = 0;
 
 	pthread_mutex_lock(&c->lock);
-	for (n = c->entries; n && !err; n = n->hh.next) {
+	for (n = for_whom->segment ? c->entries : NULL; n && !err; n = n->hh.next) {
 		cost = RS_PUSH(told->costs);
 		err = cost ? 0 : -ENOMEM;
 		if (err)
@@ -497,7 +497,7 @@ static int collect(struct rs_engine *e, struct told *told)
 		rs_samples_sum(&n->forward_busy, &cost->forward_busy);
 		rs_samples_sum(&n->replay_busy, &cost->replay_busy);
 	}
-	for (s = c->shares; s && !err; s = s->hh.next) {
+	for (s = for_whom->share ? c->shares : NULL; s && !err; s = s->hh.next) {
 		if (!s->bytes)
 			continue;
 		share = RS_PUSH(told->shares);
@@ -508,7 +508,7 @@ static int collect(struct rs_engine *e, struct told *told)
 		share->bytes = s->bytes;
 		share->pieces = s->pieces;
 	}
-	for (unsigned i = 0; i < RS_RATES; i++)
+	for (unsigned i = 0; for_whom->rate && i < RS_RATES; i++)
 		rs_rate_fit(&c->rate[i], (enum rs_rate_kind)i, &told->rates[i]);
 	pthread_mutex_unlock(&c->lock);
 	told->usage = c->usage;
@@ -528,7 +528,7 @@ int rs_engine_costs(struct rs_engine *e, const struct rs_cost_visitor *visitor)
 		return 0;
 	rs_timing_poll(e);
 	pthread_mutex_lock(&e->lock);
-	err = collect(e, &told);
+	err = collect(e, visitor, &told);
 	pthread_mutex_unlock(&e->lock);
 	if (!err && told.costs.n)
 		qsort(told.costs.v, told.costs.n, sizeof(*told.costs.v), by_order);
