@@ -258,14 +258,17 @@ static int is_first_write(struct rs_alloc *a, const struct rs_ext *x)
 	return !k || k->eager;
 }
 
-/* With versions of whole buffers: is anything of it claimed, so that this write is one to all of it? */
+/* With versions of whole buffers: has a pending segment read any of it, so that this write is one to all of it? */
 static int counts_as_all(const struct rs_engine *e, const struct rs_alloc *a)
 {
-	uint32_t i;
+	const struct rs_segment *s;
 
-	for (i = 0; e->config.buffers && i < a->ext.n; i++)
-		if (a->ext.ext[i].claimed)
+	for (s = e->config.buffers ? e->pending : NULL; s; s = s->next) {
+		const struct rs_touch *t = rs_touch_find(s->touches, a->serial);
+
+		if (t && t->claims.n)
 			return 1;
+	}
 	return 0;
 }
 

@@ -27,10 +27,6 @@
 #include "shim/include/replayshim.h"
 #include "tests/simcuda/simcuda.h"
 
-/* Absent without the library, and from libraries that take no plans. */
-extern int sparse_retain(const char *segment, long invocation) __asm__("replayshim_retain")
-	__attribute__((weak));
-
 /* Sizes by default: 1/1024 of the workload that tests/bench/sparse.py stands for. */
 /* clang-format off */
 #define OPTIONS(X) \
@@ -42,6 +38,7 @@ extern int sparse_retain(const char *segment, long invocation) __asm__("replaysh
 	X(base,        SIZE,   "2720K", "bytes of parameters and their optimizer") \
 	X(row,         SIZE,   "1K",   "bytes") \
 	X(clusters,    SIZE,   "8",    "runs of adjacent rows that a segment writes") \
+	X(clean,       SIZE,   "0",    "first segments, which only read theirs") \
 	X(drift,       SIZE,   "0",    "rows by which these move from step to step") \
 	X(steps,       SIZE,   "6",    "") \
 	X(warmup,      SIZE,   "2",    "first steps whose times do not count") \
@@ -179,7 +176,7 @@ static CUdeviceptr compute(struct segment *s)
 	fresh = fresh_of(s);
 	MUST(cuMemcpyDtoDAsync(s->activation, s->bank, seen_bytes, stream));
 	MUST(cuMemsetD32Async(fresh, 0x5eed, WORDS(activation_bytes - seen_bytes), stream));
-	if (!opt.shared)
+	if (!opt.shared && s >= &segments[opt.clean])
 		write_rows(s);
 	out = take(ACTIVATION, opt.checkpoint);
 	MUST(cuMemcpyDtoDAsync(out, s->input, opt.checkpoint, stream));
@@ -191,7 +188,7 @@ static CUdeviceptr compute(struct segment *s)
 
 static void forward(struct segment *s, int *retained)
 {
-	int keep = opt.eager || (sparse_retain && sparse_retain(s->name, 0) == 1);
+	int keep = opt.eager || replayshim_retain(s->name, 0) == 1;
 
 	s->input = hidden;
 	replayshim_forward_begin(s->name, 0);
@@ -441,6 +438,8 @@ static const char *work_out(void)
 	if (opt.row % 4 || opt.bank % 8 || opt.checkpoint % 4 || opt.scratch % 4 || !rows ||
 	    !opt.clusters || opt.clusters > rows || opt.density > 1)
 		return "sizes are of words, at least a row a cluster, a density of at most 1";
+	if (opt.clean > opt.segments)
+		return "at most all segments are clean";
 	if (strcmp(opt.writes, "copy") && strcmp(opt.writes, "kernel"))
 		return "--writes=copy or kernel";
 	cluster_rows = (uint64_t)((double)rows * opt.density / (double)opt.clusters + 0.5);
