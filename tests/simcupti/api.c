@@ -125,9 +125,9 @@ API(ActivityEnable, (int kind), r = set_kind(kind, 1))
 API(ActivityDisable, (int kind), r = set_kind(kind, 0))
 API(ActivityEnableContext, (void *context, int kind), (void)context, r = set_kind(kind, 1))
 API(ActivityEnableAndDump, (int kind), r = set_kind(kind, 1))
-API(Subscribe, (void **handle, void *callback, void *data), *handle = callback, (void)data)
-API(Subscribe_v2, (void **handle, void *callback, void *data, void *params), *handle = callback,
-    (void)data, (void)params)
+API(Subscribe, (void **handle, void *callback, void *data), (void)data, *handle = callback)
+API(Subscribe_v2, (void **handle, void *callback, void *data, void *params), (void)data,
+    (void)params, *handle = callback)
 API(ProfilerInitialize, (void *params), (void)params)
 API(Finalize, (void), (void)0)
 
