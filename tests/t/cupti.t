@@ -113,6 +113,10 @@ def refused():
 		ok(costs(lines)["chain"]["forward"]["median_ns"] > 0, "events go on measuring")
 		ok(what in p.stderr and p.stderr.count("no busy times") == 1, "one line is said", p.stderr)
 		ok(not log or re.match(r"exit: \d buffers, 0 kinds, 0 calls, 0 pushed", log[-1]), "CUPTI is off", log[-1:])
+	p, lines, log = measure(SIMCUPTI_FAIL="ActivityFlushAll:3=999")
+	report = run([BUILD / "replayctl", "report", tmp / f"run{count}"], tool=False)
+	ok(report.returncode == 0 and "[N] RS091 busy times are not measured" in report.stdout and "verdict clean" in report.stdout,
+	   "the report has it as a note, and the verdict is what it was", report.stdout)
 	p, lines, log = measure("--steps=70", SIMCUPTI_SILENT=1)
 	same(lost(lines), ["CUPTI writes no records"], "a library that writes nothing is given up")
 	p, lines, log = measure(SIMCUPTI_FAIL="ActivityEnableDriverApi:1=1")
