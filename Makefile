@@ -74,7 +74,7 @@ all: $(SHIM) $(PYHOOK) $(CTL) $(SIM) $(SIMRAND) $(SIMCUPTI) $(UNITS) $(SIMTESTS)
 
 # Set-up. `make check`, `make demo` and the like install what is missing; any other goal only says what it is. The
 # stamp of a check is not one of an installation, but both say the same: all is there.
-DEPS := $(if $(filter check demo bench lint fuzz deps,$(MAKECMDGOALS)),yes,check)
+DEPS := $(if $(filter check demo bench bench-sparse lint fuzz deps,$(MAKECMDGOALS)),yes,check)
 deps = $(if $(filter no,$(DEPS)),:,scripts/deps $(if $(filter check,$(DEPS)),--check) --into $(DEPDIR) $(1))
 
 # A source may have begun to include a library, so the look (some 50 ms) follows every change.
@@ -223,6 +223,10 @@ bench: all ## measure, in this order, build/bench/* and tests/bench/*.sh
 	$(Q)set -e; for b in $(BENCHES) $(wildcard tests/bench/*.sh); do \
 		echo "== $$b"; RS_BUILD=$(abspath $(O)) LD_LIBRARY_PATH=$(abspath $(O))/simcuda $$b; done
 
+.PHONY: bench-sparse
+bench-sparse: all ## the sparse-write experiment: plans, runs and ratios on the simulated device (SPARSE='--pairs N')
+	$(Q)RS_BUILD=$(abspath $(O)) tests/bench/sparse.py $(SPARSE)
+
 .PHONY: mutate
 mutate: ## break the engine in one place after the other: its tests must notice each
 	$(Q)tests/mutate.py
@@ -272,7 +276,7 @@ clean: ## remove what was built in O, but not the downloads in build/venv and bu
 help: ## this text
 	@sed -n '2,7s/^# \{0,1\}//p' Makefile
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
 .PRECIOUS: $(O)/.deps-%
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The sparse-write experiment on the simulated H100, through the whole pipeline: audit, measured costs, plan, run.
+"""The sparse-write experiment on the simulated H100, through the whole pipeline: audit, contract, measured costs, plan, run.
 
     make bench-sparse                      or: tests/bench/sparse.py [--pairs N] [--jobs N] [--scale N] [--keep DIR] ...
 
@@ -72,7 +72,7 @@ class Bench:
         self.args, self.folder = args, folder
         self.build = os.environ.get("RS_BUILD") or os.path.join(TOP, "build")
         self.ctl = os.path.join(self.build, "replayctl")
-        self.plans = {}
+        self.plans, self.contracts = {}, {}
 
     # --- the client ---------------------------------------------------------------------------------
 
@@ -118,8 +118,9 @@ class Bench:
         self.run(f"audit ({versions})", command, REPLAYSHIM_LEARN="1", REPLAYSHIM_COSTS="1", REPLAYSHIM_VERSIONS=versions)
         return contract, data
 
-    def profile(self, versions):
-        """Costs are measured where state is preserved: what an audit does not do has no price."""
+    def learn(self, versions):
+        """The contract, and costs: they are measured where state is preserved, for what an audit does not do has no price."""
+        self.contracts[versions], _ = self.audit(versions)
         data = self.path(versions, "profile")
         self.run(f"profile ({versions})", [self.ctl, "run", "-o", data, "--"] + self.client(0), REPLAYSHIM_LEARN="1",
                  REPLAYSHIM_COSTS="1", REPLAYSHIM_VERSIONS=versions)
@@ -138,7 +139,8 @@ class Bench:
         """A run under a plan: the client's report, with what the library says of plan and replays."""
         data = tempfile.mkdtemp(prefix="run-", dir=self.folder)
         out = self.run(f"run {method.name}", [self.ctl, "run", "-o", data, "--"] + self.client(seed),
-                       REPLAYSHIM_PLAN=plan, REPLAYSHIM_VERSIONS=method.versions)
+                       REPLAYSHIM_PLAN=plan, REPLAYSHIM_CONTRACT=self.contracts[method.versions],
+                       REPLAYSHIM_VERSIONS=method.versions)
         got = json.loads(out.stdout)
         got["outcomes"] = collections.Counter(r["outcome"] for r in lines(data, "records.jsonl"))
         got["plan"] = [e for e in lines(data, "events.jsonl") if e["t"] == "plan"]
@@ -238,7 +240,7 @@ def experiment(bench, report):
     expected = SEGMENTS * 3 * FORWARD_MS + OPTIMIZER_MS
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         seeds = {k: pool.submit(bench.bare, k, "--eager") for k in range(1, args.pairs + 1)}
-        profiles = {v: pool.submit(bench.profile, v) for v in ("bytes", "buffers")}
+        profiles = {v: pool.submit(bench.learn, v) for v in ("bytes", "buffers")}
         costs = {v: f.result() for v, f in profiles.items()}
         eager = {k: f.result() for k, f in seeds.items()}
         print("\nthe workload")
@@ -312,7 +314,7 @@ def judge(bench, report, eager, runs, ratios):
 
 
 def in_force(got):
-    return bool(got["plan"]) and got["plan"][-1]["state"] == "in force"
+    return bool(got["plan"]) and got["plan"][-1]["state"] == "in-force"
 
 
 def main():
