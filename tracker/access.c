@@ -148,7 +148,7 @@ static void add_claims(struct rs_callstate *c, struct rs_window *w, struct rs_to
 		struct rs_claim *claim;
 
 		rs_keeps_outdate(c->e, a, x);
-		claim = RS_PUSH(t->claims);
+		claim = rs_claim_add(t, x->off);
 		if (!claim) {
 			w->seg->flags |= RS_F_INTERNAL;
 			return;
@@ -179,10 +179,8 @@ static void upgrade_claims(struct rs_touch *t, uint64_t off, uint64_t len)
 {
 	uint32_t i;
 
-	for (i = 0; i < t->claims.n; i++)
-		if (t->claims.v[i].off < off + len &&
-		    off < t->claims.v[i].off + t->claims.v[i].len &&
-		    t->claims.v[i].cls == RS_CLASS_MAYBE)
+	for (i = rs_claim_at(t, off); i < t->claims.n && t->claims.v[i].off < off + len; i++)
+		if (t->claims.v[i].cls == RS_CLASS_MAYBE)
 			t->claims.v[i].cls = RS_CLASS_AMBIGUOUS;
 }
 
@@ -294,9 +292,9 @@ static int forward_read_later(const struct rs_window *w, const struct rs_alloc *
 	const struct rs_touch *t = w->seg ? rs_touch_find(w->seg->touches, a->serial) : NULL;
 	uint32_t i;
 
-	for (i = 0; t && i < t->claims.n; i++)
-		if (t->claims.v[i].cls != RS_CLASS_MAYBE && t->claims.v[i].off < off + len &&
-		    off < t->claims.v[i].off + t->claims.v[i].len)
+	for (i = t ? rs_claim_at(t, off) : 0;
+	     t && i < t->claims.n && t->claims.v[i].off < off + len; i++)
+		if (t->claims.v[i].cls != RS_CLASS_MAYBE)
 			return 1;
 	return 0;
 }

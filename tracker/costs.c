@@ -309,7 +309,8 @@ static uint64_t overwritten_of(struct rs_segment *s, const struct rs_alloc *a,
 	uint64_t bytes = 0;
 	uint32_t i;
 
-	for (i = 0; t && i < t->claims.n; i++)
+	for (i = t ? rs_claim_at(t, x->off) : 0;
+	     t && i < t->claims.n && t->claims.v[i].off < x->off + x->len; i++)
 		bytes += overlap(&t->claims.v[i], x);
 	if (!bytes)
 		return 0;

@@ -159,6 +159,8 @@ static void free_alloc(struct rs_engine *e, struct rs_alloc *a)
 {
 	rs_extmap_fini(&a->ext);
 	free(a->regions.v);
+	free(a->keeps.v);
+	a->keeps.v = NULL;
 	free(a->binds.v);
 	a->regions.v = NULL;
 	a->binds.v = NULL;

@@ -114,9 +114,9 @@ struct rs_writer {
 enum rs_keep_state { RS_KEEP_PLANNED, RS_KEEP_READY, RS_KEEP_FAILED };
 
 struct rs_keep {
-	struct rs_keep *next; /* of the allocation */
 	uint64_t off, len, ver;
-	struct rs_block *block;	 /* preserve: the bytes */
+	struct rs_block *block; /* preserve: the bytes ... */
+	uint64_t addr;		/* ... in it, as far from a multiple of 16 as they are themselves */
 	struct rs_words *digest; /* of the bytes, when the mode or `verify` wants them */
 	uint64_t other_ver;	 /* swapped: the version whose bytes were here, and will be again */
 	struct rs_words *other_digest;
@@ -166,7 +166,8 @@ struct rs_alloc {
 	uint64_t met;  /* number of the last call that may do anything */
 	uint32_t refs; /* the map, mappings, claims, holds, checks */
 	struct rs_extmap ext;
-	struct rs_keep *keeps;
+	RS_VEC(struct rs_keep *) keeps;	  /* sorted by offset */
+	uint64_t longest_keep;		  /* that it has had */
 	RS_VEC(struct rs_region) regions; /* sorted, disjoint */
 	struct rs_alloc *next;		  /* of the free list */
 };
@@ -240,7 +241,7 @@ struct rs_touch {
 	struct rs_alloc *alloc;
 	uint8_t overwritten; /* 1 + replays before the first write to what is claimed; 0: none */
 	RS_VEC(struct rs_span) spans;	/* sorted, disjoint */
-	RS_VEC(struct rs_claim) claims; /* forward only */
+	RS_VEC(struct rs_claim) claims; /* forward only; sorted, disjoint */
 	UT_hash_handle hh;
 };
 
@@ -686,9 +687,20 @@ struct rs_queue rs_queue_of(struct rs_engine *e, uint32_t id); /* takes engine.l
 int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to);
 /* Enqueue everything; takes engine.lock afterwards to settle failures. Frees the list. */
 void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l);
+/* Parts of single operations; 0 or -errno. */
+int rs_op_room(struct rs_engine *e, struct rs_op *op);
+int rs_op_copy(struct rs_engine *e, const struct rs_op *op, uint64_t dst, uint64_t src);
+int rs_op_kept(struct rs_engine *e, struct rs_op *op, int err);
+int rs_op_may_restore(const struct rs_op *op);
+uint64_t rs_op_source(const struct rs_op *op);
+int rs_op_digest(struct rs_engine *e, const struct rs_op *op, struct rs_words *w);
+
+/* gather.c: how many operations from the i-th on have been carried out together; 0: none, it has to go alone */
+uint32_t rs_gather_run(struct rs_engine *e, struct rs_oplist *l, uint32_t i);
 
 /* preserve.c */
 struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver);
+int rs_keep_add(struct rs_alloc *a, struct rs_keep *k);
 struct rs_words *rs_plan_digest(struct rs_oplist *l, uint32_t q, struct rs_alloc *a, uint64_t off,
 				uint64_t len);
 int rs_claimed(struct rs_engine *e, const struct rs_alloc *a, uint64_t off, uint64_t len,
@@ -698,6 +710,8 @@ struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t 
 			     const struct rs_writer *killer, int exact);
 void rs_keeps_outdate(struct rs_engine *e, struct rs_alloc *a, const struct rs_ext *x);
 void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a);
+void rs_keep_collect(struct rs_engine *e, struct rs_alloc *a, struct rs_keep *k);
+struct rs_claim *rs_claim_add(struct rs_touch *t, uint64_t off);
 void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
 			uint64_t off, uint64_t len, const struct rs_writer *writer);
 void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q, struct rs_replay *rec);
@@ -741,5 +755,7 @@ void rs_segment_spend(struct rs_engine *e, struct rs_segment *s);
 uint64_t rs_next_invocation(struct rs_engine *e, const char *name);
 struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, struct rs_alloc *a);
 struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial);
+/* Index of the first claim that ends behind off. */
+uint32_t rs_claim_at(const struct rs_touch *t, uint64_t off);
 
 #endif

@@ -112,7 +112,7 @@ int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to)
 	return err;
 }
 
-static int digest_into(struct rs_engine *e, const struct rs_op *op, struct rs_words *w)
+int rs_op_digest(struct rs_engine *e, const struct rs_op *op, struct rs_words *w)
 {
 	int err = rs_words_fill(e, op->to, w);
 
@@ -122,41 +122,81 @@ static int digest_into(struct rs_engine *e, const struct rs_op *op, struct rs_wo
 	return err;
 }
 
-static int take_keep(struct rs_engine *e, struct rs_op *op)
+/* Room for the bytes [op->addr, + op->len) in the arena, where wide accesses can copy them. */
+int rs_op_room(struct rs_engine *e, struct rs_op *op)
+{
+	uint64_t phase = op->addr % 16;
+
+	op->keep->block = rs_block_get(e, op->to, op->len + phase);
+	if (!op->keep->block)
+		return -ENOMEM;
+	op->keep->addr = op->keep->block->addr + phase;
+	return 0;
+}
+
+int rs_op_copy(struct rs_engine *e, const struct rs_op *op, uint64_t dst, uint64_t src)
+{
+	return e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to), dst, src, op->len);
+}
+
+/* A keep's bytes are there, or err says why not. */
+int rs_op_kept(struct rs_engine *e, struct rs_op *op, int err)
 {
 	struct rs_keep *k = op->keep;
-	int err = 0;
 
-	if (e->config.mode == RS_MODE_PRESERVE) {
-		k->block = rs_block_get(e, op->to, op->len);
-		err = k->block ? e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to),
-					      k->block->addr, op->addr, op->len)
-			       : -ENOMEM;
-	}
 	/* the digest is a second opinion in preserve mode: its failure does not lose the bytes */
-	if (!err && op->words && digest_into(e, op, op->words)) {
+	if (!err && op->words && rs_op_digest(e, op, op->words)) {
 		op->words->failed = 1;
 		err = e->config.mode == RS_MODE_PRESERVE ? 0 : -EIO;
+	}
+	if (err && k->block) {
+		rs_block_put(e, k->block);
+		k->block = NULL;
 	}
 	__atomic_store_n(&k->state, err ? RS_KEEP_FAILED : RS_KEEP_READY, __ATOMIC_RELEASE);
 	return err;
 }
 
-static int restore(struct rs_engine *e, struct rs_op *op)
+static int take_keep(struct rs_engine *e, struct rs_op *op)
+{
+	int err = 0;
+
+	if (e->config.mode == RS_MODE_PRESERVE) {
+		err = rs_op_room(e, op);
+		if (!err)
+			err = rs_op_copy(e, op, op->keep->addr, op->addr);
+	}
+	return rs_op_kept(e, op, err);
+}
+
+uint64_t rs_op_source(const struct rs_op *op)
+{
+	return op->keep->addr + (op->off - op->keep->off);
+}
+
+/* May bytes be put over the live ones? */
+int rs_op_may_restore(const struct rs_op *op)
 {
 	struct rs_keep *k = op->keep;
-	int err;
 
 	if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != RS_KEEP_READY || !k->block)
 		return -ENODATA;
 	if (op->guard && __atomic_load_n(&op->guard->state, __ATOMIC_ACQUIRE) != RS_KEEP_READY)
 		return -ENODATA; /* what would be overwritten has no copy: leave it alone */
-	err = rs_order_now(e, rs_block_users(e, k->block), op->to);
+	return 0;
+}
+
+static int restore(struct rs_engine *e, struct rs_op *op)
+{
+	struct rs_block *b = op->keep->block;
+	int err = rs_op_may_restore(op);
+
+	if (!err)
+		err = rs_order_now(e, rs_block_users(e, b), op->to);
 	if (err)
 		return err;
-	rs_block_used(e, k->block, op->to);
-	return e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to), op->addr,
-			    k->block->addr + (op->off - k->off), op->len);
+	rs_block_used(e, b, op->to);
+	return rs_op_copy(e, op, op->addr, rs_op_source(op));
 }
 
 /*
@@ -175,12 +215,12 @@ static int exchange(struct rs_engine *e, struct rs_op *op)
 	if (err)
 		return err;
 	rs_block_used(e, k->block, op->to);
-	err = e->ops->swap(e->ops->opaque, q, op->addr, k->block->addr, op->len);
+	err = e->ops->swap(e->ops->opaque, q, op->addr, k->addr, op->len);
 	if (!err)
 		return 0;
 	__atomic_store_n(&k->state, RS_KEEP_FAILED, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->no_swap, 1, __ATOMIC_RELAXED); /* from now on by copies */
-	return op->back ? e->ops->copy(e->ops->opaque, q, op->addr, k->block->addr, op->len) : err;
+	return op->back ? rs_op_copy(e, op, op->addr, k->addr) : err;
 }
 
 static int run_one(struct rs_engine *e, struct rs_op *op)
@@ -195,7 +235,7 @@ static int run_one(struct rs_engine *e, struct rs_op *op)
 	case RS_OP_RESTORE:
 		return restore(e, op);
 	case RS_OP_DIGEST:
-		return digest_into(e, op, op->words);
+		return rs_op_digest(e, op, op->words);
 	case RS_OP_SWAP:
 		return exchange(e, op);
 	case RS_OP_DIFF:
@@ -255,28 +295,34 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 	if (op->guard)
 		op->guard->pins--;
 	rs_words_put(e, op->words);
-	if (a) {
-		rs_keeps_collect(e, a);
+	if (op->keep)
+		rs_keep_collect(e, a, op->keep);
+	if (op->guard)
+		rs_keep_collect(e, a, op->guard);
+	if (a)
 		rs_alloc_unref(e, a);
-	}
+}
+
+/* what is put back must come back; its record knows that it came in no order */
+static int is_forbidden(const struct rs_oplist *l, const struct rs_op *op)
+{
+	return l->unordered && !op->back && (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP);
 }
 
 void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)
 {
 	struct rs_timing *before = NULL;
-	uint32_t i;
+	uint32_t i, gathered = 0;
 
 	if (l->timing)
 		before = rs_timing_inside(l->timing);
 	for (i = 0; i < l->n; i++) {
 		struct rs_op *op = &l->v[i];
 
-		/* what is put back must come back; its record knows that it came in no order */
-		if (l->unordered && !op->back &&
-		    (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP))
-			op->failed = 1;
-		else
-			op->failed = run_one(e, op) != 0;
+		if (i >= gathered)
+			gathered = i + rs_gather_run(e, l, i);
+		if (i >= gathered)
+			op->failed = is_forbidden(l, op) || run_one(e, op);
 		l->unordered |= op->failed && op->kind == RS_OP_ORDER;
 		if (l->unordered && op->rec)
 			op->unordered = 1;

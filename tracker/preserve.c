@@ -5,19 +5,40 @@
  *
  * All functions run under engine.lock and only plan operations; rs_oplist_run enqueues them.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tracker/costing.h"
 #include "tracker/model.h"
 
+/* Index of the first keep that begins behind off. */
+static uint32_t keeps_behind(const struct rs_alloc *a, uint64_t off)
+{
+	uint32_t lo = 0, hi = a->keeps.n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (a->keeps.v[mid]->off <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver)
 {
-	struct rs_keep *k;
-
 	struct rs_keep *planned = NULL;
+	uint32_t i;
 
-	for (k = a->keeps; k; k = k->next) {
-		if (k->ver != ver || off < k->off || off >= k->off + k->len)
+	for (i = keeps_behind(a, off); i > 0; i--) {
+		struct rs_keep *k = a->keeps.v[i - 1];
+
+		if (off - k->off >= a->longest_keep)
+			break;
+		if (k->ver != ver || off >= k->off + k->len)
 			continue;
 		if (k->state == RS_KEEP_READY)
 			return k;
@@ -27,18 +48,66 @@ struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver)
 	return planned;
 }
 
+/* 0 or -ENOMEM. */
+int rs_keep_add(struct rs_alloc *a, struct rs_keep *k)
+{
+	uint32_t i = keeps_behind(a, k->off);
+	struct rs_keep **added = RS_PUSH(a->keeps);
+
+	if (!added)
+		return -ENOMEM;
+	memmove(&a->keeps.v[i + 1], &a->keeps.v[i], (a->keeps.n - 1 - i) * sizeof(a->keeps.v[0]));
+	a->keeps.v[i] = k;
+	a->longest_keep = rs_max64(a->longest_keep, k->len);
+	return 0;
+}
+
+uint32_t rs_claim_at(const struct rs_touch *t, uint64_t off)
+{
+	uint32_t lo = 0, hi = t->claims.n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (t->claims.v[mid].off + t->claims.v[mid].len <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* A new claim, empty, at its place; NULL: no memory. */
+struct rs_claim *rs_claim_add(struct rs_touch *t, uint64_t off)
+{
+	uint32_t i = rs_claim_at(t, off);
+	struct rs_claim *added = RS_PUSH(t->claims);
+
+	if (!added)
+		return NULL;
+	memmove(&t->claims.v[i + 1], &t->claims.v[i],
+		(t->claims.n - 1 - i) * sizeof(t->claims.v[0]));
+	memset(&t->claims.v[i], 0, sizeof(t->claims.v[i]));
+	return &t->claims.v[i];
+}
+
 /*
  * The piece is about to be claimed. While nobody claimed any of the allocation it may have been written without a new
  * version: then a keep of its version has other bytes, that are only still here because an operation has it in hand.
  */
 void rs_keeps_outdate(struct rs_engine *e, struct rs_alloc *a, const struct rs_ext *x)
 {
-	struct rs_keep *k;
+	uint32_t i;
 
-	for (k = a->keeps; k; k = k->next)
-		if (k->ver == x->ver && !k->holds && k->off < x->off + x->len &&
-		    x->off < k->off + k->len && !rs_claimed(e, a, k->off, k->len, k->ver))
+	for (i = keeps_behind(a, x->off + x->len - 1); i > 0; i--) {
+		struct rs_keep *k = a->keeps.v[i - 1];
+
+		if (k->off < x->off && x->off - k->off >= a->longest_keep)
+			break;
+		if (k->ver == x->ver && !k->holds && x->off < k->off + k->len &&
+		    !rs_claimed(e, a, k->off, k->len, k->ver))
 			k->ver = rs_version_next(e);
+	}
 }
 
 static int segment_claims(const struct rs_segment *s, const struct rs_alloc *a, uint64_t off,
@@ -47,13 +116,13 @@ static int segment_claims(const struct rs_segment *s, const struct rs_alloc *a, 
 	struct rs_touch *t = rs_touch_find(s->touches, a->serial);
 	uint32_t i;
 
-	for (i = 0; t && i < t->claims.n; i++) {
+	for (i = t ? rs_claim_at(t, off) : 0; t && i < t->claims.n; i++) {
 		const struct rs_claim *c = &t->claims.v[i];
 
+		if (c->off >= off + len)
+			break;
 		/* write-only bytes that F never read matter only while F may still read them */
-		if (c->cls == RS_CLASS_MAYBE && !s->open)
-			continue;
-		if (c->ver == ver && c->off < off + len && off < c->off + c->len)
+		if (c->ver == ver && (c->cls != RS_CLASS_MAYBE || s->open))
 			return 1;
 	}
 	return 0;
@@ -120,14 +189,17 @@ struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t 
 		return k;
 	k = calloc(1, sizeof(*k));
 	op = k ? rs_oplist_add(l, RS_OP_KEEP, q) : NULL;
-	if (!op) {
+	if (op) {
+		k->off = piece->off;
+		k->len = piece->len;
+		k->ver = piece->ver;
+	}
+	if (!op || rs_keep_add(a, k)) {
+		l->n -= op != NULL;
 		free(k);
 		e->stats.internal_errors++;
 		return NULL;
 	}
-	k->off = piece->off;
-	k->len = piece->len;
-	k->ver = piece->ver;
 	k->killer = *killer;
 	k->pins = 1;
 	if (e->config.verify || e->config.mode == RS_MODE_AUDIT)
@@ -138,8 +210,6 @@ struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t 
 	}
 	rs_op_bind(op, a, k->off, k->len);
 	op->keep = k;
-	k->next = a->keeps;
-	a->keeps = k;
 	return k;
 }
 
@@ -168,25 +238,52 @@ static int is_needed(struct rs_engine *e, const struct rs_alloc *a, const struct
 	       rs_claimed(e, a, k->off, k->len, k->ver);
 }
 
+static int may_go(struct rs_engine *e, const struct rs_alloc *a, const struct rs_keep *k)
+{
+	return !k->pins && !k->holds && (k->replaced || !is_needed(e, a, k));
+}
+
+static void free_keep(struct rs_engine *e, struct rs_keep *k)
+{
+	if (k->block) {
+		e->stats.snapshot_bytes -= k->block->bytes;
+		rs_block_put(e, k->block);
+	}
+	rs_words_put(e, k->digest);
+	rs_words_put(e, k->other_digest);
+	free(k);
+}
+
 /* Drop the keeps that nobody needs any more. */
 void rs_keeps_collect(struct rs_engine *e, struct rs_alloc *a)
 {
-	struct rs_keep **at, *k;
+	uint32_t i, left = 0;
 
-	for (at = &a->keeps; (k = *at);) {
-		if (k->pins || k->holds || (!k->replaced && is_needed(e, a, k))) {
-			at = &k->next;
-			continue;
-		}
-		*at = k->next;
-		if (k->block) {
-			e->stats.snapshot_bytes -= k->block->bytes;
-			rs_block_put(e, k->block);
-		}
-		rs_words_put(e, k->digest);
-		rs_words_put(e, k->other_digest);
-		free(k);
+	for (i = 0; i < a->keeps.n; i++) {
+		struct rs_keep *k = a->keeps.v[i];
+
+		if (may_go(e, a, k))
+			free_keep(e, k);
+		else
+			a->keeps.v[left++] = k;
 	}
+	a->keeps.n = left;
+	if (!left)
+		a->longest_keep = 0;
+}
+
+/* The same for one of them: whatever needed it may have been done with it. */
+void rs_keep_collect(struct rs_engine *e, struct rs_alloc *a, struct rs_keep *k)
+{
+	uint32_t i;
+
+	if (!may_go(e, a, k))
+		return;
+	for (i = keeps_behind(a, k->off); a->keeps.v[i - 1] != k; i--)
+		;
+	memmove(&a->keeps.v[i - 1], &a->keeps.v[i], (a->keeps.n - i) * sizeof(a->keeps.v[0]));
+	a->keeps.n--;
+	free_keep(e, k);
 }
 
 /* Has everybody who claims these bytes read them before the writer comes? */
@@ -199,12 +296,12 @@ static void check_readers(struct rs_engine *e, struct rs_alloc *a, const struct 
 	for (s = e->pending; s; s = s->next) {
 		struct rs_touch *t = s->race.alloc ? NULL : rs_touch_find(s->touches, a->serial);
 
-		for (i = 0; t && i < t->claims.n; i++) {
+		for (i = t ? rs_claim_at(t, x->off) : 0; t && i < t->claims.n; i++) {
 			const struct rs_claim *c = &t->claims.v[i];
 
-			if (c->ver != x->ver || c->off >= x->off + x->len ||
-			    x->off >= c->off + c->len ||
-			    rs_order_known(e, c->q, c->tick, writer->q))
+			if (c->off >= x->off + x->len)
+				break;
+			if (c->ver != x->ver || rs_order_known(e, c->q, c->tick, writer->q))
 				continue;
 			rs_segment_note(s, RS_CHECK_RACE, a, x->off, x->len, writer);
 			break;
@@ -241,7 +338,7 @@ static void keep_for_writer(struct rs_engine *e, struct rs_oplist *l, uint32_t q
 {
 	struct rs_keep *k = rs_keep_take(e, l, q, a, x, writer, 0);
 
-	if (k && writer->kind != RS_CALL_COPY && writer->kind != RS_CALL_FILL &&
+	if (k && writer->call && writer->kind != RS_CALL_COPY && writer->kind != RS_CALL_FILL &&
 	    wants_pages(e, a, x))
 		rs_thin_note(e, a, k, writer);
 	if (k && k->eager) { /* now it has a writer */

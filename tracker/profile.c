@@ -182,13 +182,15 @@ void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const
 		struct rs_overwrite *at;
 		struct rs_touch *t = p ? rs_touch_find(s->touches, a->serial) : NULL;
 
-		for (i = 0; t && i < t->claims.n; i++) {
+		for (i = t ? rs_claim_at(t, x->off) : 0; t && i < t->claims.n; i++) {
 			const struct rs_claim *c = &t->claims.v[i];
 			uint64_t from = c->off > x->off ? c->off : x->off;
 			uint64_t end = c->off + c->len < x->off + x->len ? c->off + c->len
 									 : x->off + x->len;
 
-			if (!c->range || c->ver != x->ver || from >= end)
+			if (from >= end)
+				break;
+			if (!c->range || c->ver != x->ver)
 				continue;
 			at = RS_PUSH(s->overwrites);
 			if (at)

@@ -368,12 +368,12 @@ static int unchanged_since(const struct rs_engine *e, const struct rs_segment *s
 		const struct rs_ext *x = &a->ext.ext[i];
 		int same = x->ver <= s->since && x->placed <= s->since;
 
-		for (j = 0; t && !same && j < t->claims.n; j++)
-			if (t->claims.v[j].off <= x->off &&
-			    x->off + x->len <= t->claims.v[j].off + t->claims.v[j].len)
-				break; /* read after all, and judged as that */
-		if (!same && (!t || j == t->claims.n))
-			return 0;
+		if (same)
+			continue;
+		j = t ? rs_claim_at(t, x->off) : 0;
+		if (!t || j == t->claims.n || t->claims.v[j].off > x->off ||
+		    x->off + x->len > t->claims.v[j].off + t->claims.v[j].len)
+			return 0; /* not read before either, else it would be judged as that */
 	}
 	return 1;
 }
@@ -397,12 +397,12 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 		w->rec->flags |= RS_F_INTERNAL;
 		return;
 	}
-	for (i = 0; t && i < t->claims.n; i++) {
+	for (i = t ? rs_claim_at(t, off) : 0; t && i < t->claims.n; i++) {
 		const struct rs_claim *c = &t->claims.v[i];
 		uint64_t from = rs_max64(off, c->off), to = rs_min64(off + len, c->off + c->len);
 
 		if (from >= to)
-			continue;
+			break;
 		known += to - from;
 		if (c->cls == RS_CLASS_MAYBE)
 			continue; /* F never read it */
@@ -430,6 +430,7 @@ static int hand_over(struct rs_engine *e, struct rs_window *w, struct rs_hold *h
 			if (o->alloc != h->alloc || o->off != h->off || o->len != h->len)
 				continue;
 			o->keep->holds--;
+			rs_keep_collect(e, o->alloc, o->keep);
 			o->keep = h->keep;
 			o->keep->holds++;
 			return 1;
@@ -503,7 +504,7 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 			w->rec->flags |= RS_F_LOST;
 		}
 		h->keep->holds--;
-		rs_keeps_collect(e, h->alloc);
+		rs_keep_collect(e, h->alloc, h->keep);
 		rs_alloc_unref(e, h->alloc);
 	}
 	free(w->holds.v);

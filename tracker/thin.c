@@ -38,7 +38,7 @@ static void drop(struct rs_engine *e, struct rs_thin *t)
 {
 	t->keep->pins--;
 	rs_words_put(e, t->words);
-	rs_keeps_collect(e, t->alloc);
+	rs_keep_collect(e, t->alloc, t->keep);
 	rs_alloc_unref(e, t->alloc);
 	free(t);
 }
@@ -121,7 +121,7 @@ int rs_thin_diff(struct rs_engine *e, struct rs_op *op)
 		err = rs_order_now(e, rs_block_users(e, t->keep->block), op->to);
 	if (!err) {
 		rs_block_used(e, t->keep->block, op->to);
-		err = e->ops->diff(e->ops->opaque, q, op->addr, t->keep->block->addr, op->len,
+		err = e->ops->diff(e->ops->opaque, q, op->addr, t->keep->addr, op->len,
 				   t->words->w);
 	}
 	if (!err)
@@ -151,22 +151,23 @@ static int plan_move(struct rs_oplist *l, const struct rs_thin *t, uint64_t off,
 	struct rs_keep *from = t->keep, *k = calloc(1, sizeof(*k));
 	struct rs_op *op = k ? rs_oplist_add(l, RS_OP_MOVE, t->q) : NULL;
 
-	if (!op) {
+	if (op) {
+		k->off = off;
+		k->len = len;
+		k->ver = from->ver;
+	}
+	if (!op || rs_keep_add(t->alloc, k)) {
+		l->n -= op != NULL;
 		free(k);
 		return -1;
 	}
-	k->off = off;
-	k->len = len;
-	k->ver = from->ver;
 	k->killer = from->killer;
 	k->pins = 1;
 	rs_op_bind(op, t->alloc, off, len);
-	op->addr = from->block->addr + (off - from->off);
+	op->addr = from->addr + (off - from->off);
 	op->keep = k;
 	op->guard = from;
 	from->pins++;
-	k->next = t->alloc->keeps;
-	t->alloc->keeps = k;
 	return 0;
 }
 
@@ -215,18 +216,16 @@ static void thin_out(struct rs_engine *e, struct rs_oplist *l, struct rs_thin *t
 /* Parts of a keep are copied to blocks of their own. Without engine.lock. */
 int rs_thin_move(struct rs_engine *e, struct rs_op *op)
 {
-	struct rs_keep *k = op->keep;
 	int err;
 
-	k->block = rs_block_get(e, op->to, op->len);
-	err = k->block ? rs_order_now(e, rs_block_users(e, op->guard->block), op->to) : -1;
+	err = rs_op_room(e, op);
+	if (!err)
+		err = rs_order_now(e, rs_block_users(e, op->guard->block), op->to);
 	if (!err) {
 		rs_block_used(e, op->guard->block, op->to);
-		err = e->ops->copy(e->ops->opaque, rs_queue_of(e, op->to), k->block->addr, op->addr,
-				   op->len);
+		err = rs_op_copy(e, op, op->keep->addr, op->addr);
 	}
-	__atomic_store_n(&k->state, err ? RS_KEEP_FAILED : RS_KEEP_READY, __ATOMIC_RELEASE);
-	return err;
+	return rs_op_kept(e, op, err);
 }
 
 /* Answers that have come: thin out what they are about. */

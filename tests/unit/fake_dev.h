@@ -75,6 +75,8 @@ static struct {
 	unsigned lazy;		   /* an enqueue runs something once in 2^lazy times */
 	int fail_alloc, fail_copy; /* the n-th from now fails; 0: none; alloc < 0: all fail */
 	int lost;		   /* questions about events fail */
+	int fail_more;		   /* after such a copy as many more, each of its own */
+	uint64_t copies, moves;	   /* that were asked for */
 	uint64_t live_blocks;
 	struct fake_block *blocks;
 } fake;
@@ -251,34 +253,49 @@ static void fake_free(void *o, struct rs_queue q, uint64_t addr)
 	fake_block_free((struct fake_block *)(addr - 256));
 }
 
+/* Is it this copy's turn to fail? */
+static int fake_fails(void)
+{
+	if (!fake.fail_copy || --fake.fail_copy)
+		return 0;
+	if (fake.fail_more) {
+		fake.fail_more--;
+		fake.fail_copy = 1;
+	}
+	return 1;
+}
+
 static int fake_copy(void *o, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
 {
 	(void)o;
-	if (fake.fail_copy && !--fake.fail_copy)
+	fake.copies++;
+	if (fake_fails())
 		return -EIO;
 	return fake_enqueue(
 		q, (struct fake_op){.kind = FAKE_COPY, .dst = dst, .src = src, .bytes = bytes});
 }
 
+/* One that fails has been made by half. */
 static int fake_move(void *o, struct rs_queue q, const struct rs_move *list, uint64_t n)
 {
+	int fails = fake_fails();
 	uint64_t i;
 
-	if (fake.fail_copy && !--fake.fail_copy)
-		return -EIO;
 	(void)o;
+	fake.moves++;
+	n = fails ? n / 2 : n;
 	for (i = 0; i < n; i++)
 		fake_enqueue(q, (struct fake_op){.kind = FAKE_COPY,
 						 .dst = list[i].dst,
 						 .src = list[i].src,
 						 .bytes = list[i].bytes});
-	return 0;
+	return fails ? -EIO : 0;
 }
 
 static int fake_swap(void *o, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes)
 {
 	(void)o;
-	if (fake.fail_copy && !--fake.fail_copy)
+	if (fake_fails())
 		return -EIO;
 	return fake_enqueue(
 		q, (struct fake_op){.kind = FAKE_SWAP, .dst = a, .src = b, .bytes = bytes});

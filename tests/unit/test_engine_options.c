@@ -118,6 +118,8 @@ static void thinned_late(int read)
 	is_u64(y[0], 321, "the replay sees its forward's bytes");
 	is_u64(z[0], read ? 371u : 0u, "and the other one its own");
 	ok(x[0] == 5 && x[N / 2] == 7, "the present bytes come back");
+	STEP(2);
+	is_u64(now().snapshot_bytes, 0, "and then nothing stays preserved");
 	rig_stop();
 }
 

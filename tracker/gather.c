@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many small copies of an operation list as one operation of the device: rows that are kept, shown to a replay, or put
+ * back, and pages of a keep that stay.
+ *
+ * Operations of one queue that follow each other are carried out in three turns: all keeps, then all restores, then
+ * all digests. That is the order of the list, where no keep reads what an earlier restore writes, no restore writes
+ * what an earlier digest reads, and no two restores write the same bytes; a list for which that is not so is cut, or
+ * goes one by one.
+ *
+ * A move that fails may have been made in part. Keeps are copied to memory of their own and restores from there, so
+ * nothing is lost by that: each is then copied alone, and what fails once more is settled as any failed copy is.
+ *
+ * Called by oplist.c without engine.lock; what the operations refer to is pinned.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tracker/model.h"
+
+/*
+ * On the virtual clock of the simulated device two copies take longer than a move of two rows (tests/bench/devops.sh).
+ * The move may have 80% of a copy's bandwidth: in large rows that costs more than another launch.
+ */
+#define FEWEST	2u
+#define LARGEST (1ull << 20)
+
+struct gather {
+	struct rs_engine *e;
+	struct rs_op *op;
+	uint32_t n;
+	uint8_t unordered; /* nothing may be shown to a replay */
+	struct rs_queue q;
+	uint32_t *restore; /* those among op, by allocation and offset */
+	uint32_t nrestore;
+	struct rs_move *move; /* one turn's */
+	uint32_t *of, nmove;  /* move[i] is that of op[of[i]] */
+};
+
+static int is_copy(const struct rs_op *op)
+{
+	return op->kind == RS_OP_KEEP || op->kind == RS_OP_RESTORE || op->kind == RS_OP_MOVE;
+}
+
+/* A kernel that reaches the bytes from the queue's context will do as well as the driver's copy. */
+static int is_small(const struct gather *g, const struct rs_op *op)
+{
+	const struct rs_alloc *a = op->alloc;
+
+	if (op->len > LARGEST)
+		return 0;
+	return op->kind == RS_OP_MOVE ||
+	       (a->ctx == g->q.ctx && a->ctx && !rs_alloc_is_volatile(a) &&
+		(a->kind == RS_ALLOC_DEVICE || a->kind == RS_ALLOC_GLOBAL));
+}
+
+/* How many operations from the first on may belong together. */
+static uint32_t length(const struct rs_engine *e, const struct rs_op *op, uint32_t n)
+{
+	uint32_t i, keeps = 0, restores = 0;
+
+	for (i = 0; i < n && op[i].to == op->to && op[i].addr; i++) {
+		if (!is_copy(&op[i]) && op[i].kind != RS_OP_DIGEST)
+			break;
+		if (op[i].kind == RS_OP_RESTORE)
+			restores += op[i].len <= LARGEST;
+		else if (op[i].kind != RS_OP_DIGEST)
+			keeps += op[i].len <= LARGEST;
+	}
+	if (e->config.mode != RS_MODE_PRESERVE)
+		return 0;
+	return keeps >= FEWEST || restores >= FEWEST ? i : 0;
+}
+
+/* --- do they? ----------------------------------------------------------------------------------- */
+
+static int by_place(const void *x, const void *y, void *ops)
+{
+	const struct rs_op *a = (const struct rs_op *)ops + *(const uint32_t *)x;
+	const struct rs_op *b = (const struct rs_op *)ops + *(const uint32_t *)y;
+
+	if (a->alloc != b->alloc)
+		return (uintptr_t)a->alloc < (uintptr_t)b->alloc ? -1 : 1;
+	return a->off < b->off ? -1 : a->off > b->off;
+}
+
+/* Index of the first of the sorted restores that ends behind the beginning of op. */
+static uint32_t first_restore(const struct gather *g, const struct rs_op *op)
+{
+	uint32_t lo = 0, hi = g->nrestore;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		const struct rs_op *r = &g->op[g->restore[mid]];
+
+		if (r->alloc == op->alloc ? r->off + r->len <= op->off
+					  : (uintptr_t)r->alloc < (uintptr_t)op->alloc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static int overlap(const struct rs_op *a, const struct rs_op *b)
+{
+	return a->alloc == b->alloc && a->off < b->off + b->len && b->off < a->off + a->len;
+}
+
+/* Would the first n do something else in three turns? */
+static int conflict(struct gather *g, uint32_t n)
+{
+	uint32_t i, j;
+
+	g->nrestore = 0;
+	for (i = 0; i < n; i++)
+		if (g->op[i].kind == RS_OP_RESTORE)
+			g->restore[g->nrestore++] = i;
+	qsort_r(g->restore, g->nrestore, sizeof(*g->restore), by_place, g->op);
+	for (i = 1; i < g->nrestore; i++)
+		if (overlap(&g->op[g->restore[i - 1]], &g->op[g->restore[i]]))
+			return 1;
+	for (i = 0; i < n; i++) {
+		const struct rs_op *op = &g->op[i];
+
+		if (op->kind != RS_OP_KEEP && op->kind != RS_OP_DIGEST)
+			continue;
+		for (j = first_restore(g, op);
+		     j < g->nrestore && overlap(op, &g->op[g->restore[j]]); j++)
+			if (op->kind == RS_OP_KEEP ? g->restore[j] < i : g->restore[j] > i)
+				return 1;
+	}
+	return 0;
+}
+
+/* --- the turns ---------------------------------------------------------------------------------- */
+
+/* Where the copy of op goes, and from where. */
+static struct rs_move ends(const struct rs_op *op)
+{
+	if (op->kind == RS_OP_RESTORE)
+		return (struct rs_move){op->addr, rs_op_source(op), op->len};
+	return (struct rs_move){op->keep->addr, op->addr, op->len};
+}
+
+/* What has to be so before the copy. */
+static int prepare(struct gather *g, struct rs_op *op)
+{
+	const struct rs_keep *from = op->kind == RS_OP_RESTORE ? op->keep : op->guard;
+	int err = op->kind == RS_OP_RESTORE ? rs_op_may_restore(op) : rs_op_room(g->e, op);
+
+	if (op->kind == RS_OP_RESTORE && g->unordered && !op->back)
+		err = -EDEADLK;
+	if (err || op->kind == RS_OP_KEEP)
+		return err;
+	err = rs_order_now(g->e, rs_block_users(g->e, from->block), op->to);
+	if (!err)
+		rs_block_used(g->e, from->block, op->to);
+	return err;
+}
+
+static void copy_alone(struct gather *g, struct rs_op *op)
+{
+	struct rs_move m = ends(op);
+
+	op->failed = rs_op_copy(g->e, op, m.dst, m.src) != 0;
+}
+
+/* Keeps and moves of keeps, or restores. */
+static void turn(struct gather *g, int restores)
+{
+	uint32_t i;
+
+	g->nmove = 0;
+	for (i = 0; i < g->n; i++) {
+		struct rs_op *op = &g->op[i];
+
+		if (!is_copy(op) || (op->kind == RS_OP_RESTORE) != restores)
+			continue;
+		op->failed = prepare(g, op) != 0;
+		if (op->failed)
+			continue;
+		if (!is_small(g, op)) {
+			copy_alone(g, op);
+			continue;
+		}
+		g->of[g->nmove] = i;
+		g->move[g->nmove++] = ends(op);
+	}
+	if (g->nmove >= FEWEST && !g->e->ops->move(g->e->ops->opaque, g->q, g->move, g->nmove))
+		return;
+	for (i = 0; i < g->nmove; i++)
+		copy_alone(g, &g->op[g->of[i]]);
+}
+
+static void run(struct gather *g)
+{
+	uint32_t i;
+
+	turn(g, 0);
+	for (i = 0; i < g->n; i++) {
+		struct rs_op *op = &g->op[i];
+
+		if (op->kind == RS_OP_KEEP || op->kind == RS_OP_MOVE)
+			op->failed = rs_op_kept(g->e, op, op->failed ? -EIO : 0) != 0;
+	}
+	turn(g, 1);
+	for (i = 0; i < g->n; i++)
+		if (g->op[i].kind == RS_OP_DIGEST)
+			g->op[i].failed = rs_op_digest(g->e, &g->op[i], g->op[i].words) != 0;
+}
+
+uint32_t rs_gather_run(struct rs_engine *e, struct rs_oplist *l, uint32_t i)
+{
+	struct gather g = {.e = e, .op = &l->v[i], .unordered = l->unordered};
+
+	g.n = length(e, g.op, l->n - i);
+	if (!g.n)
+		return 0;
+	g.q = rs_queue_of(e, g.op->to);
+	g.restore = malloc(g.n * sizeof(*g.restore));
+	g.of = malloc(g.n * sizeof(*g.of));
+	g.move = malloc(g.n * sizeof(*g.move));
+	while (g.n >= FEWEST && g.restore && g.of && g.move && conflict(&g, g.n))
+		g.n /= 2;
+	if (g.n < FEWEST || !g.restore || !g.of || !g.move)
+		g.n = 0;
+	else
+		run(&g);
+	free(g.restore);
+	free(g.of);
+	free(g.move);
+	return g.n;
+}
