@@ -52,5 +52,7 @@ void rs_cupti_withdraw(const char *who);
 /* At the end of the run, when the device has finished: the rest of the times. */
 void rs_cupti_finish(void);
 void rs_cupti_stats(struct rs_cupti_stats *ret);
+/* In a forked child, whose only thread this is: nothing is measured there. */
+void rs_cupti_forked(void);
 
 #endif

@@ -443,6 +443,14 @@ void rs_cupti_finish(void)
 	__atomic_store_n(&s.state, LOST, __ATOMIC_RELEASE);
 }
 
+/* Somebody may have held the lock; libcupti may still call back, from an exit handler of its own. */
+void rs_cupti_forked(void)
+{
+	s.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	if (state() == ON)
+		__atomic_store_n(&s.state, LOST, __ATOMIC_RELEASE);
+}
+
 void rs_cupti_stats(struct rs_cupti_stats *ret)
 {
 	struct rs_cupti_counts c = {0};

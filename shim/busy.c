@@ -119,6 +119,12 @@ void rs_busy_thread_ends(const struct rs_tls *t)
 		CUPTI(rs_cupti_left(t->window));
 }
 
+void rs_busy_forked(void)
+{
+	__atomic_store_n(&rs_state.busy, 0, __ATOMIC_RELAXED);
+	rs_cupti_forked();
+}
+
 int rs_busy_hide(void)
 {
 	int hidden = 0;
@@ -190,13 +196,12 @@ static user_fn *find_real(enum user i, const char *name)
 	return f;
 }
 
-/* In a forked child, nothing of it is ours any more. */
 static void user_shows(const char *name)
 {
 	struct rs_tls *t = NULL;
 	int on = __atomic_load_n(&rs_on, __ATOMIC_ACQUIRE);
 
-	if (inside || (!on && rs_cupti_running()))
+	if (inside)
 		return;
 	if (on)
 		t = rs_tls_get();

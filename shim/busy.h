@@ -15,6 +15,8 @@ void rs_busy_finish(void);
 void rs_busy_window(struct rs_tls *t);
 void rs_busy_step(void);
 void rs_busy_thread_ends(const struct rs_tls *t);
+/* fork.c: in the child. */
+void rs_busy_forked(void);
 /* devops.c: around the engine's own work. */
 int rs_busy_hide(void);
 void rs_busy_show(void);
