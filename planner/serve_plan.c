@@ -213,6 +213,18 @@ static uint64_t digest_of(const struct rs_planned *p)
 	return mix(mix(0, head, sizeof(head)), p->entry, p->head.n * sizeof(*p->entry));
 }
 
+static void tell_off(struct rs_serve_client *c)
+{
+	atomic_store(&c->w->off, (uint64_t)(c->off || c->withheld));
+}
+
+void rs_serve_withhold(struct rs_serve_client *c)
+{
+	c->withheld |= c->made.generation != 0;
+	memset(&c->made, 0, sizeof(c->made));
+	tell_off(c);
+}
+
 /* The words are read again: making the plan may have taken a while. */
 static uint64_t first_step(const struct group *g)
 {
@@ -250,6 +262,9 @@ static void give(struct rs_serve *s, const struct group *g, struct rs_planned *p
 			.arena = p->head.arena,
 			.time = p->head.time,
 			.infeasible = (p->head.flags & RS_PLAN_INFEASIBLE) != 0};
+		/* After the plan: whoever sees that it may have one again finds the right one. */
+		c->withheld = 0;
+		tell_off(c);
 	}
 	s->plans++;
 }
@@ -345,7 +360,7 @@ int rs_serve_plan(struct rs_serve *s, uint64_t now)
 	for (unsigned i = 0; i < s->clients; i++) {
 		c = s->client[i];
 		if (!c->budget || c->off)
-			memset(&c->made, 0, sizeof(c->made));
+			rs_serve_withhold(c);
 		if (!takes_plans(c))
 			continue;
 		gather(s, c, &g);

@@ -66,6 +66,7 @@ struct rs_serve_client {
 	uint64_t
 		shrunk_ns; /* when the share was last made smaller, while no plan obeys that; else 0 */
 	int has_set, off, needs_known;
+	int withheld; /* the plan in its area is not meant for it any more, and it has been told to be off */
 
 	/* Plans. */
 	struct rs_serve_made made;
@@ -112,6 +113,8 @@ void rs_serve_budgets(struct rs_serve *s, uint64_t now);
 
 /* Make at most one plan, for one program or the ranks of one job. 1: one was made, there may be more to do. */
 int rs_serve_plan(struct rs_serve *s, uint64_t now);
+/* It has no budget, or shall be without plans: it is told so, and stays told until there is another plan. */
+void rs_serve_withhold(struct rs_serve_client *c);
 /* How plans are made here; budget is filled in. */
 struct rs_wish rs_serve_wish(uint64_t budget);
 

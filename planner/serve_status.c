@@ -183,8 +183,7 @@ static void apply(struct rs_serve_client *c, const struct setting *set)
 	}
 	c->off = set->off;
 	/* Once it has been off it has no plan, however short that was. */
-	memset(&c->made, 0, sizeof(c->made));
-	atomic_store(&c->w->off, (uint64_t)set->off);
+	rs_serve_withhold(c);
 }
 
 int rs_serve_set(struct rs_serve *s, uint64_t pid, const char *text, char *ret_say, size_t size)

@@ -230,8 +230,13 @@ static int tell_shares(struct rs_wire_ring *ring)
 	}
 	if (!shares_open)
 		return 0;
-	if (!shares_told && tell_word(ring, RS_WIRE_SHARES_BEGIN))
-		return -ENOSPC;
+	if (!shares_told) {
+		struct rs_wire_record begin = {.kind = RS_WIRE_SHARES_BEGIN,
+					       .u.share.pieces = told.share.n};
+
+		if (tell(ring, &begin))
+			return -ENOSPC;
+	}
 	for (; shares_told < told.share.n; shares_told++) {
 		struct rs_wire_record record = {.kind = RS_WIRE_SHARE,
 						.u.share = *share_at(&told, shares_told)};

@@ -104,12 +104,10 @@ struct rs_wire {
 		__attribute__((aligned(64))); /* the planner's CLOCK_MONOTONIC */
 	_Atomic uint64_t
 		generation; /* of the newest plan, which is in plan[generation & 1]; 0: none yet */
-	/*
-	 * Bytes, as of now: what the program asked for, its share of the device, or what `replayctl set` says. 0: none; a program
-	 * that obeys a plan then goes back to preserving without one.
-	 */
+	/* Bytes, as of now: what was asked for, a share of the device, or what `replayctl set` says. 0: none */
 	_Atomic uint64_t budget;
-	_Atomic uint64_t off; /* the program is asked to preserve without plans */
+	/* The program is asked to preserve without plans; when it is set back, the newest one is meant for it. */
+	_Atomic uint64_t off;
 
 	struct rs_wire_client client __attribute__((aligned(64)));
 	struct rs_wire_plan plan[2] __attribute__((aligned(64)));

@@ -166,11 +166,12 @@ static void test_settings(void)
 	turn(1.2);
 	ok(p.w->off == 1 && !take(&p), "off: no plans");
 	rs_serve_set(&s, 4711, "off=0", say, sizeof(say));
+	ok(p.w->off == 1, "on again: the last plan is not meant for it");
 	turn(1.2);
-	ok(!p.w->off && take(&p) == 1, "on again: a plan");
+	ok(!p.w->off && take(&p) == 1, "but the next one");
 	rs_serve_set(&s, 4711, "budget=none", say, sizeof(say));
 	turn(1.2);
-	ok(!p.w->budget && !take(&p), "no budget any more");
+	ok(!p.w->budget && p.w->off && !take(&p), "no budget any more: it is off, too");
 	ok(rs_serve_set(&s, 4712, "off=1", say, sizeof(say)) == -ESRCH, "nobody: %s", say);
 	ok(rs_serve_set(&s, 4711, "budget=48", say, sizeof(say)) == -EINVAL, "no unit: %s", say);
 	ok(rs_serve_set(&s, 4711, "colour=red", say, sizeof(say)) == -EINVAL, "no such key");
