@@ -9,7 +9,7 @@
  * old ones and its input, and writes them into the bank: `clusters` runs of adjacent rows, `density` of all rows, by a
  * copy each (--writes=copy) or by one kernel with an array of row numbers (--writes=kernel). A replay that sees the
  * new rows as old ones makes other activations, hence other gradients, and writes other rows. --shared: all segments read
- * one bank, which is written after the last forward (a queue).
+ * one bank (a queue), of which their activations hold a part only, and it is written after the last forward.
  *
  * --eager keeps all activations. --replay (default) keeps those for which replayshim_retain() says so, and of the others
  * the input, the checkpoint; backward then runs the forward again. One stream, nothing asynchronous in memory.
@@ -79,7 +79,8 @@ static struct segment {
 
 static CUdeviceptr parameters, flow, hidden; /* hidden: what the last forward has handed on */
 static CUstream stream;
-static uint64_t cluster_rows, written, activation_bytes, seen_bytes;
+static uint64_t cluster_rows, written, activation_bytes;
+static uint64_t seen_bytes, fresh_bytes; /* of the activation: the bank as it was; new rows */
 static uint64_t worked; /* words of a checkpoint that are calculated with; the rest is handed on */
 
 /* --- memory, counted by owner ------------------------------------------------------------------- */
@@ -170,7 +171,8 @@ static void write_rows(struct segment *s)
 /* What a segment is: from its input and its bank to its activation, the new rows and its output. */
 static CUdeviceptr compute(struct segment *s)
 {
-	CUdeviceptr fresh, out;
+	CUdeviceptr fresh, out, *seen = opt.shared ? &s->bank : &s->activation;
+	uint64_t words = WORDS(opt.shared ? opt.bank : seen_bytes);
 
 	s->activation = take(ACTIVATION, activation_bytes);
 	fresh = fresh_of(s);
@@ -180,8 +182,8 @@ static CUdeviceptr compute(struct segment *s)
 		write_rows(s);
 	out = take(ACTIVATION, opt.checkpoint);
 	MUST(cuMemcpyDtoDAsync(out, s->input, opt.checkpoint, stream));
-	RUN("produce", worked, &out, &s->input, &s->activation, U(WORDS(seen_bytes)), &fresh,
-	    U(WORDS(written)), U(worked));
+	RUN("produce", worked, &out, &s->input, seen, U(words), &fresh, U(WORDS(fresh_bytes)),
+	    U(worked));
 	spend(opt.forward_us);
 	return out;
 }
@@ -215,7 +217,7 @@ static void backward(struct segment *s, uint64_t k)
 	CUdeviceptr mine = parameters + k * opt.checkpoint;
 
 	RUN("back", worked, &flow, &gradient, &s->input, &s->activation, U(WORDS(seen_bytes)),
-	    &fresh, U(WORDS(written)), U(worked));
+	    &fresh, U(WORDS(fresh_bytes)), U(worked));
 	RUN("descend", worked, &mine, &gradient, U(worked));
 	spend(opt.backward_us);
 	give(ACTIVATION, &gradient, opt.scratch);
@@ -449,8 +451,10 @@ static const char *work_out(void)
 	written = cluster_rows * opt.clusters * opt.row;
 	worked = WORDS(LOWER(LOWER(opt.checkpoint, opt.scratch), 256 << 10));
 	activation_bytes = opt.activation - opt.checkpoint;
-	seen_bytes = opt.bank;
-	if (opt.activation <= opt.checkpoint || activation_bytes < opt.bank + written)
+	seen_bytes = opt.shared ? LOWER(activation_bytes / 8 * 4, opt.bank) : opt.bank;
+	fresh_bytes = opt.shared ? activation_bytes - seen_bytes : written;
+	if (opt.activation <= opt.checkpoint || activation_bytes % 4 || !seen_bytes ||
+	    activation_bytes < seen_bytes + fresh_bytes)
 		return "the activation must hold a checkpoint, the bank and its new rows";
 	if (opt.checkpoint * (opt.segments + 1) > opt.base)
 		return "the base must hold a checkpoint's size for each segment, and one";
