@@ -301,6 +301,7 @@ struct rs_terms {
 	uint32_t replays; /* most of a forward; 0: nobody knows */
 	uint8_t windows;  /* some of its terms say where writes are expected */
 	RS_VEC(struct rs_term) terms;
+	struct rs_term_group *groups; /* the same by place: terms.c */
 	RS_VEC(uint64_t) calls; /* what its forwards may do; none: anything */
 	UT_hash_handle hh;
 };

@@ -74,23 +74,134 @@ int rs_engine_policy(struct rs_engine *e, const char *segment, struct rs_policy 
 	return err;
 }
 
+/* --- terms by place --------------------------------------------------------------------------- */
+
+/* What terms can say something about the same bytes: those of a region, or of one argument of one call. */
+struct place {
+	const char *region; /* interned, or NULL */
+	uint32_t call;
+	uint16_t slot, piece;
+	uint8_t window;
+};
+
+struct stretch {
+	uint64_t off, end;
+	uint32_t term; /* its number */
+};
+
+/* Of terms that overlap the first one given counts. */
+struct rs_term_group {
+	struct place key;
+	RS_VEC(struct stretch) stretches; /* sorted, disjoint */
+	UT_hash_handle hh;
+};
+
+static struct place place_of(const struct rs_term *term)
+{
+	struct place p;
+
+	memset(&p, 0, sizeof(p)); /* it is hashed, padding included */
+	p.region = term->region;
+	p.window = term->window;
+	if (!term->region) {
+		p.call = term->call;
+		p.slot = term->slot;
+		p.piece = term->piece;
+	}
+	return p;
+}
+
+static struct rs_term_group *group_at(const struct rs_terms *t, const struct rs_term *term)
+{
+	struct place key = place_of(term);
+	struct rs_term_group *g;
+
+	HASH_FIND(hh, t->groups, &key, sizeof(key), g);
+	return g;
+}
+
+/* NULL: no memory. */
+static struct rs_term_group *group_of(struct rs_terms *t, const struct rs_term *term)
+{
+	struct rs_term_group *g = group_at(t, term);
+
+	if (g)
+		return g;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	g->key = place_of(term);
+	HASH_ADD(hh, t->groups, key, sizeof(g->key), g);
+	if (g->hh.tbl)
+		return g;
+	free(g);
+	return NULL;
+}
+
+/* Index of the first stretch that ends behind off. */
+static uint32_t stretch_at(const struct rs_term_group *g, uint64_t off)
+{
+	uint32_t lo = 0, hi = g->stretches.n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (g->stretches.v[mid].end <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* What of [off, end) no earlier term has. */
+static int add_stretches(struct rs_term_group *g, uint64_t off, uint64_t end, uint32_t term)
+{
+	uint32_t i = stretch_at(g, off);
+
+	while (off < end) {
+		struct stretch *at = i < g->stretches.n ? &g->stretches.v[i] : NULL, *added;
+		uint64_t until = at ? rs_min64(end, at->off) : end;
+
+		if (at && at->off <= off) {
+			off = at->end;
+			i++;
+			continue;
+		}
+		added = RS_PUSH(g->stretches);
+		if (!added)
+			return -ENOMEM;
+		at = &g->stretches.v[i];
+		memmove(at + 1, at, (size_t)(added - at) * sizeof(*at));
+		*at = (struct stretch){off, until, term};
+		off = until;
+		i++;
+	}
+	return 0;
+}
+
 int rs_engine_term(struct rs_engine *e, const char *segment, const struct rs_term *term)
 {
+	struct rs_term_group *g = NULL;
+	struct rs_term *added = NULL;
 	struct rs_terms *t;
-	struct rs_term *added;
 	int err = -ENOMEM;
 
 	if (!term->len || term->off + term->len < term->off)
 		return -EINVAL;
 	pthread_mutex_lock(&e->lock);
 	t = terms_of(e, segment);
-	added = t ? RS_PUSH(t->terms) : NULL;
+	if (t)
+		added = RS_PUSH(t->terms);
 	if (added) {
 		t->windows |= term->window;
 		*added = *term;
 		added->region = term->region ? rs_intern(e, term->region) : NULL;
-		err = term->region && !added->region ? -ENOMEM : 0;
-		if (err)
+		if (added->region || !term->region)
+			g = group_of(t, added);
+		if (g)
+			err = add_stretches(g, term->off, term->off + term->len, t->terms.n - 1);
+		else
 			t->terms.n--;
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -128,57 +239,71 @@ int rs_engine_expect_none(struct rs_engine *e)
 	return rs_engine_expect_calls(e, others, 0);
 }
 
-/* The bytes of r's allocation that the term is about: 1 and [*ret_off, + *ret_len), or 0. */
-static int term_bytes(const struct rs_term *t, const struct rs_spot *s, uint64_t *ret_off,
-		      uint64_t *ret_len)
-{
-	const struct rs_alloc *a = s->range->a;
-	uint64_t base, room;
-	uint32_t i;
+/* A search for the term that contains off. */
+struct search {
+	const struct rs_terms *terms;
+	uint64_t off;
+	uint64_t until; /* where the answer changes */
+	uint32_t found; /* the term's number; UINT32_MAX: none */
+};
 
-	if (t->region) {
-		for (i = 0; i < a->regions.n && a->regions.v[i].name != t->region; i++)
-			;
-		if (i == a->regions.n)
-			return 0;
-		base = a->regions.v[i].off;
-		room = a->regions.v[i].len;
-	} else {
-		if (t->call != s->call || t->slot != s->slot || t->piece != s->range->piece)
-			return 0;
-		base = s->range->off;
-		room = s->range->len;
+/* One group, whose offset 0 is at base in the allocation, and which ends at room. */
+static void search_group(struct search *s, const struct rs_term_group *g, uint64_t base,
+			 uint64_t room)
+{
+	uint64_t at = s->off > base ? s->off - base : 0;
+	uint32_t i = g ? stretch_at(g, at) : 0;
+	const struct stretch *x;
+
+	if (!g || i == g->stretches.n || g->stretches.v[i].off >= room)
+		return;
+	x = &g->stretches.v[i];
+	if (s->off < base + x->off) {
+		s->until = rs_min64(s->until, base + x->off);
+		return;
 	}
-	if (t->off >= room)
-		return 0;
-	*ret_off = base + t->off;
-	*ret_len = t->len < room - t->off ? t->len : room - t->off;
-	return 1;
+	s->until = rs_min64(s->until, base + rs_min64(x->end, room));
+	s->found = x->term < s->found ? x->term : s->found;
+}
+
+/* Regions that lie at off or behind it, as far as it matters. */
+static void search_regions(struct search *s, const struct rs_alloc *a, int window)
+{
+	uint32_t lo = 0, hi = a->regions.n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (a->regions.v[mid].off + a->regions.v[mid].len <= s->off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < a->regions.n && a->regions.v[lo].off < s->until; lo++) {
+		const struct rs_region *r = &a->regions.v[lo];
+		const struct rs_term of = {.region = r->name, .window = (uint8_t)window};
+
+		search_group(s, group_at(s->terms, &of), r->off, r->len);
+	}
 }
 
 /* The term of that kind that contains off, or NULL; *until: lowered to where that answer changes. */
 const struct rs_term *rs_terms_at(const struct rs_terms *terms, const struct rs_spot *spot,
 				  uint64_t off, int window, uint64_t *until)
 {
-	const struct rs_term *found = NULL;
-	uint64_t from, len;
-	uint32_t i;
+	const struct rs_range *r = spot->range;
+	const struct rs_term of = {.call = spot->call,
+				   .slot = spot->slot,
+				   .piece = r->piece,
+				   .window = (uint8_t)window};
+	struct search s = {.terms = terms, .off = off, .until = *until, .found = UINT32_MAX};
 
-	for (i = 0; terms && i < terms->terms.n; i++) {
-		const struct rs_term *t = &terms->terms.v[i];
-
-		if (t->window != window || !term_bytes(t, spot, &from, &len) || off >= from + len)
-			continue;
-		if (off < from) {
-			*until = from < *until ? from : *until;
-			continue;
-		}
-		if (!found) {
-			found = t;
-			*until = from + len < *until ? from + len : *until;
-		}
-	}
-	return found;
+	if (!terms || !terms->groups)
+		return NULL;
+	search_group(&s, group_at(terms, &of), r->off, r->len);
+	search_regions(&s, r->a, window);
+	*until = s.until;
+	return s.found == UINT32_MAX ? NULL : &terms->terms.v[s.found];
 }
 
 /* The forward of s is over: has it made the calls that were expected? */
@@ -208,10 +333,16 @@ uint64_t rs_terms_calls(const struct rs_segment *s)
 
 void rs_terms_fini(struct rs_engine *e)
 {
+	struct rs_term_group *g;
 	struct rs_terms *t, *tmp;
 
 	HASH_ITER (hh, e->terms, t, tmp) {
 		HASH_DEL(e->terms, t);
+		while ((g = t->groups)) {
+			HASH_DEL(t->groups, g);
+			free(g->stretches.v);
+			free(g);
+		}
 		free(t->terms.v);
 		free(t->calls.v);
 		free(t);
