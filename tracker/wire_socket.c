@@ -113,7 +113,7 @@ int rs_wire_ask(int fd, struct rs_wire_request *request)
 	return r;
 }
 
-/* The one descriptor of a message, or -1. There is room for one: the kernel closes what does not fit. */
+/* The one descriptor of a message, or -1. */
 static int descriptor_of(struct msghdr *m)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(m);
@@ -136,7 +136,8 @@ int rs_wire_answer(int fd, struct rs_wire_answer *ret_answer, int *ret_area)
 	struct msghdr m = {.msg_iov = &v,
 			   .msg_iovlen = 1,
 			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
+			   /* not the space: padding would have room for another */
+			   .msg_controllen = CMSG_LEN(sizeof(int))};
 	int saved = errno, r = 0, area;
 	ssize_t n;
 
@@ -149,7 +150,8 @@ int rs_wire_answer(int fd, struct rs_wire_answer *ret_answer, int *ret_area)
 	area = descriptor_of(&m);
 	if (!n)
 		r = -EPIPE;
-	else if (n != sizeof(a) || a.magic != RS_WIRE_MAGIC || a.major != RS_WIRE_MAJOR)
+	else if (n != sizeof(a) || (m.msg_flags & MSG_CTRUNC) || a.magic != RS_WIRE_MAGIC ||
+		 a.major != RS_WIRE_MAJOR)
 		r = -EPROTO;
 	if (area >= 0 && (r || a.error)) {
 		close(area);
