@@ -240,12 +240,13 @@ static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_r
 		c->e, w->kind == RS_WINDOW_FORWARD ? &w->seg->touches : &w->touches, r->a);
 	const struct rs_spot spot = spot_of(c, w, r);
 	uint64_t pos = r->off, end = r->off + r->len;
-	uint32_t i = 0;
+	uint32_t i;
 
 	if (!t) {
 		*(w->rec ? &w->rec->flags : &w->seg->flags) |= RS_F_INTERNAL;
 		return;
 	}
+	i = rs_span_at(t, pos);
 	while (pos < end) {
 		const struct rs_region *region;
 		const struct rs_term *term;
@@ -289,7 +290,7 @@ static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_r
 static int forward_read_later(const struct rs_window *w, const struct rs_alloc *a, uint64_t off,
 			      uint64_t len)
 {
-	const struct rs_touch *t = w->seg ? rs_touch_find(w->seg->touches, a->serial) : NULL;
+	const struct rs_touch *t = w->seg ? rs_touch_of(w->seg->touches, a) : NULL;
 	uint32_t i;
 
 	for (i = t ? rs_claim_at(t, off) : 0;
@@ -303,13 +304,10 @@ static int forward_read_later(const struct rs_window *w, const struct rs_alloc *
 static int forward_touched(const struct rs_window *w, const struct rs_alloc *a, uint64_t off,
 			   uint64_t len)
 {
-	const struct rs_touch *t = rs_touch_find(w->seg->touches, a->serial);
-	uint32_t i;
+	const struct rs_touch *t = rs_touch_of(w->seg->touches, a);
+	uint32_t i = t ? rs_span_at(t, off) : 0;
 
-	for (i = 0; t && i < t->spans.n; i++)
-		if (t->spans.v[i].off < off + len && off < t->spans.v[i].off + t->spans.v[i].len)
-			return 1;
-	return 0;
+	return t && i < t->spans.n && t->spans.v[i].off < off + len;
 }
 
 /*
@@ -331,14 +329,15 @@ static enum rs_hold_how how_to_hold(const struct rs_window *w, const struct rs_a
 /* A replay is about to write: what is not a product must be put back, or at least compared. */
 static void hold_before_write(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r)
 {
-	struct rs_touch *t = rs_touch_find(w->touches, r->a->serial);
+	struct rs_touch *t = rs_touch_of(w->touches, r->a);
 	uint64_t end = r->off + r->len;
 	uint32_t i;
 
 	/* what the host may read at any time is not taken back behind its back: RS020 says so */
 	if (rs_alloc_is_volatile(r->a))
 		return;
-	for (i = 0; t && i < t->spans.n; i++) {
+	for (i = t ? rs_span_at(t, r->off) : 0; t && i < t->spans.n && t->spans.v[i].off < end;
+	     i++) {
 		struct rs_span s = t->spans.v[i];
 		uint64_t from = s.off > r->off ? s.off : r->off;
 		uint64_t to = s.off + s.len < end ? s.off + s.len : end;
@@ -408,7 +407,9 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 	for (i = 0; i < c->nranges; i++) {
 		if (!(rs_access_of(c, &c->range[i])->dir & RS_WRITE))
 			continue;
-		visit(c, w, &c->range[i], 0);
+		/* what is also read has been visited: all of it is classified */
+		if (!(rs_access_of(c, &c->range[i])->dir & RS_READ))
+			visit(c, w, &c->range[i], 0);
 		if (w->kind == RS_WINDOW_REPLAY)
 			hold_before_write(c, w, &c->range[i]);
 	}
@@ -678,6 +679,7 @@ __attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thre
 			in_window(&c, w);
 	if (!call->capturing)
 		touch_model(&c);
+	call->private_[1] = c.follow_up;
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
 	errno = saved;
@@ -739,7 +741,9 @@ __attribute__((noinline)) static void after_followed(struct rs_engine *e, struct
 		rs_engine_synced_queue(e, t, call->q);
 	if (__atomic_load_n(&e->thins_new, __ATOMIC_RELAXED))
 		compare_overwritten(e, call, ok);
-	if (in_window && !call->capturing && (e->config.verify || e->config.mode == RS_MODE_AUDIT))
+	/* a call that was made and has left no product has nothing to be digested */
+	if (in_window && !call->capturing && (call->private_[1] || !ok) &&
+	    (e->config.verify || e->config.mode == RS_MODE_AUDIT))
 		follow_up(e, t, call, ok);
 	errno = saved;
 }

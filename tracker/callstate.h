@@ -17,6 +17,7 @@ struct rs_callstate {
 	struct rs_writer who;
 	const struct rs_range *range; /* in the order of the accesses */
 	uint32_t nranges;
+	uint8_t follow_up; /* a window has something to do after the call, even if it was made */
 };
 
 /* The access that a range belongs to. */

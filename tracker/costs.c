@@ -305,7 +305,7 @@ static uint64_t overwritten_of(struct rs_segment *s, const struct rs_alloc *a,
 			       const struct rs_ext *x)
 {
 	uint32_t n = s->replays < RS_COST_KEPT - 1 ? s->replays : RS_COST_KEPT - 1;
-	struct rs_touch *t = rs_touch_find(s->touches, a->serial);
+	struct rs_touch *t = rs_touch_of(s->touches, a);
 	uint64_t bytes = 0;
 	uint32_t i;
 

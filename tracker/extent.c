@@ -74,10 +74,20 @@ static void cut(struct rs_extmap *m, uint64_t off)
 	m->n++;
 }
 
+static int is_boundary(const struct rs_extmap *m, uint64_t off)
+{
+	const struct rs_ext *e = &m->ext[rs_extmap_at(m, off)];
+
+	return e->off == off || off >= e->off + e->len;
+}
+
 int rs_extmap_split(struct rs_extmap *m, uint64_t off, uint64_t len)
 {
-	int err = reserve(m, m->n + 2);
+	int err;
 
+	if (is_boundary(m, off) && is_boundary(m, off + len))
+		return 0;
+	err = reserve(m, m->n + 2);
 	if (err)
 		return err;
 	cut(m, off);

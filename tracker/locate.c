@@ -18,6 +18,7 @@ struct list {
 	uint32_t access;
 	uint16_t piece;
 	uint8_t failed;
+	uint8_t looked_up; /* no address has changed its memory since the call was described */
 };
 
 static void add(struct list *l, struct rs_alloc *a, uint64_t off, uint64_t len)
@@ -83,15 +84,32 @@ static void add_mapped(struct list *l, uint64_t lo, uint64_t hi)
 	}
 }
 
+/* Of memory with an address of its own. */
+static void add_direct(struct list *l, struct rs_alloc *a, const struct rs_access *x)
+{
+	uint64_t off = x->addr - a->base;
+
+	if (x->whole || a->kind == RS_ALLOC_ARRAY)
+		add(l, a, 0, a->size);
+	else
+		add(l, a, off, rs_min64(x->bytes, a->size - off));
+}
+
 static void locate(struct list *l, const struct rs_access *x)
 {
-	uint64_t base, bytes, off;
+	uint64_t base, bytes;
 	const struct rs_mapping *m;
 	struct rs_alloc *a;
 	void *v;
 
 	if (!x->whole && !x->bytes)
 		return;
+	/* what the caller has found is still there; of mapped memory it knows the reservation only */
+	a = l->looked_up && !((uintptr_t)x->memory & 1) ? (void *)(uintptr_t)x->memory : NULL;
+	if (a) {
+		add_direct(l, a, x);
+		return;
+	}
 	v = rs_addrmap_find(l->c->e->map, x->addr, &base, &bytes);
 	if (!v)
 		return;
@@ -105,18 +123,14 @@ static void locate(struct list *l, const struct rs_access *x)
 			add_mapped(l, x->addr, x->bytes < end - x->addr ? x->addr + x->bytes : end);
 		return;
 	}
-	a = v;
-	off = x->addr - base;
-	if (x->whole || a->kind == RS_ALLOC_ARRAY)
-		add(l, a, 0, bytes);
-	else
-		add(l, a, off, rs_min64(x->bytes, bytes - off));
+	add_direct(l, v, x);
 }
 
 void rs_locate(struct rs_callstate *c, struct rs_thread *t)
 {
 	struct list l = {.c = c, .t = t};
 
+	l.looked_up = c->call->generation == rs_engine_generation(c->e);
 	c->nranges = 0;
 	for (l.access = 0; l.access < c->call->naccess && !l.failed; l.access++) {
 		l.piece = 0;

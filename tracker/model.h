@@ -163,8 +163,9 @@ struct rs_alloc {
 	uint32_t handles;  /* backing: held by the program */
 	struct rs_mapping *mappings;
 	RS_VEC(struct rs_bind) binds;
-	uint64_t met;  /* number of the last call that may do anything */
-	uint32_t refs; /* the map, mappings, claims, holds, checks */
+	uint64_t met;		/* number of the last call that may do anything */
+	struct rs_touch *touch; /* the one that was looked for last, see rs_touch_of; or NULL */
+	uint32_t refs;		/* the map, mappings, claims, holds, checks */
 	struct rs_extmap ext;
 	RS_VEC(struct rs_keep *) keeps;	  /* sorted by offset */
 	uint64_t longest_keep;		  /* that it has had */
@@ -248,7 +249,7 @@ struct rs_touch {
 /* The forward's calls, to pair with the replay's. */
 struct rs_logged_access {
 	uint64_t serial, off, len;
-	uint8_t dir, cls, exact; /* exact: bounds known, digest comparable */
+	uint8_t dir, cls, exact; /* cls: of writes; exact: bounds known, digest comparable */
 	uint16_t slot, piece;
 	uint16_t late;		 /* of digest: rs_access.late */
 	struct rs_words *digest; /* products */
@@ -302,7 +303,7 @@ struct rs_terms {
 	uint8_t windows;  /* some of its terms say where writes are expected */
 	RS_VEC(struct rs_term) terms;
 	struct rs_term_group *groups; /* the same by place: terms.c */
-	RS_VEC(uint64_t) calls; /* what its forwards may do; none: anything */
+	RS_VEC(uint64_t) calls;	      /* what its forwards may do; none: anything */
 	UT_hash_handle hh;
 };
 
@@ -420,6 +421,7 @@ struct rs_window {
 	struct rs_replay *rec;
 	uint32_t draw_at;	       /* replay: next draw of the forward */
 	uint32_t log_at;	       /* replay: next call of the forward's log */
+	uint32_t after_at;	       /* behind the log's entry of the last call that was made */
 	uint64_t matched_call;	       /* replay: number of the call that matched ... */
 	uint32_t matched;	       /* ... this entry of the log */
 	uint64_t queues;	       /* bits used inside */
@@ -758,5 +760,29 @@ struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, stru
 struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial);
 /* Index of the first claim that ends behind off. */
 uint32_t rs_claim_at(const struct rs_touch *t, uint64_t off);
+/* The same by the allocation, for which the last answer is remembered: one call asks for each of its ranges several times. */
+static inline struct rs_touch *rs_touch_of(struct rs_touch *table, const struct rs_alloc *a)
+{
+	if (!table)
+		return NULL;
+	if (a->touch && a->touch->hh.tbl == table->hh.tbl)
+		return a->touch;
+	return rs_touch_find(table, a->serial);
+}
+/* Index of the first of the touch's spans that ends behind off. */
+static inline uint32_t rs_span_at(const struct rs_touch *t, uint64_t off)
+{
+	uint32_t lo = 0, hi = t->spans.n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (t->spans.v[mid].off + t->spans.v[mid].len <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
 
 #endif

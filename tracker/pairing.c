@@ -14,13 +14,12 @@
 
 static enum rs_class class_at(const struct rs_window *w, const struct rs_range *r)
 {
-	const struct rs_touch *t = rs_touch_find(
-		w->kind == RS_WINDOW_FORWARD ? w->seg->touches : w->touches, r->a->serial);
-	uint32_t i;
+	const struct rs_touch *t =
+		rs_touch_of(w->kind == RS_WINDOW_FORWARD ? w->seg->touches : w->touches, r->a);
+	uint32_t i = t ? rs_span_at(t, r->off) : 0;
 
-	for (i = 0; t && i < t->spans.n; i++)
-		if (r->off >= t->spans.v[i].off && r->off < t->spans.v[i].off + t->spans.v[i].len)
-			return t->spans.v[i].cls;
+	if (t && i < t->spans.n && t->spans.v[i].off <= r->off)
+		return t->spans.v[i].cls;
 	return RS_CLASS_NONE;
 }
 
@@ -42,6 +41,7 @@ void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 		const struct rs_range *r = &c->range[i];
 		const struct rs_access *x = rs_access_of(c, r);
 		struct rs_logged_access *la = RS_PUSH(s->accesses);
+		enum rs_class cls = x->dir & RS_WRITE ? class_at(w, r) : RS_CLASS_NONE;
 
 		if (!la) {
 			s->flags |= RS_F_INTERNAL;
@@ -53,8 +53,9 @@ void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 						.dir = x->dir,
 						.slot = x->slot,
 						.piece = r->piece,
-						.cls = (uint8_t)class_at(w, r),
+						.cls = (uint8_t)cls,
 						.exact = x->dense && !x->whole};
+		c->follow_up |= cls == RS_CLASS_PRODUCT || cls == RS_CLASS_MAYBE;
 		lc->n++;
 	}
 }
@@ -65,6 +66,7 @@ void rs_pair_match(struct rs_callstate *c, struct rs_window *w)
 	const struct rs_segment *s = w->seg;
 	uint32_t i, limit = w->log_at + RESYNC;
 
+	c->follow_up = 1;
 	for (i = w->log_at; i < s->log.n && i < limit; i++) {
 		if (s->log.v[i].ident != c->call->ident)
 			continue;
@@ -87,23 +89,36 @@ static int same_argument(const struct rs_logged_access *la, const struct rs_call
 	return la->slot == rs_access_of(c, r)->slot && la->piece == r->piece;
 }
 
+/*
+ * The access of the logged call in that direction through the argument of r, one of the call's ranges; or NULL. A call that is
+ * the same has it at the same place; several variables of a module are told apart by that alone.
+ */
+static struct rs_logged_access *logged_access(const struct rs_callstate *c,
+					      const struct rs_window *w,
+					      const struct rs_logged_call *lc,
+					      const struct rs_range *r, int dir)
+{
+	struct rs_logged_access *la;
+	uint32_t i = (uint32_t)(r - c->range);
+
+	if (!lc->n)
+		return NULL;
+	la = &w->seg->accesses.v[lc->first];
+	if (i < lc->n && same_argument(&la[i], c, r) && la[i].dir & dir)
+		return &la[i];
+	for (i = 0; i < lc->n; i++)
+		if (same_argument(&la[i], c, r) && la[i].dir & dir)
+			return &la[i];
+	return NULL;
+}
+
 /* What the forward read through this argument of this very call, or NULL. */
 static const struct rs_logged_access *
 forward_read(const struct rs_callstate *c, const struct rs_window *w, const struct rs_range *r)
 {
-	const struct rs_logged_call *lc;
-	uint32_t i;
-
 	if (!w->seg || w->matched_call != c->number)
 		return NULL;
-	lc = &w->seg->log.v[w->matched];
-	for (i = lc->first; i < lc->first + lc->n; i++) {
-		const struct rs_logged_access *la = &w->seg->accesses.v[i];
-
-		if (same_argument(la, c, r) && la->dir & RS_READ)
-			return la;
-	}
-	return NULL;
+	return logged_access(c, w, &w->seg->log.v[w->matched], r, RS_READ);
 }
 
 /*
@@ -134,12 +149,11 @@ int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct 
 static int forward_product(const struct rs_segment *s, const struct rs_alloc *a, uint64_t off,
 			   uint64_t len)
 {
-	const struct rs_touch *t = rs_touch_find(s->touches, a->serial);
-	uint32_t i;
+	const struct rs_touch *t = rs_touch_of(s->touches, a);
+	uint32_t i = t ? rs_span_at(t, off) : 0;
 
-	for (i = 0; t && i < t->spans.n; i++)
-		if (t->spans.v[i].cls == RS_CLASS_PRODUCT && t->spans.v[i].off < off + len &&
-		    off < t->spans.v[i].off + t->spans.v[i].len)
+	for (; t && i < t->spans.n && t->spans.v[i].off < off + len; i++)
+		if (t->spans.v[i].cls == RS_CLASS_PRODUCT)
 			return 1;
 	return 0;
 }
@@ -199,19 +213,29 @@ int rs_pair_taken_over(struct rs_callstate *c, struct rs_window *w, struct rs_al
 	return 1;
 }
 
-/* The log's entry of a call that has just been made in the window, or NULL. */
-static struct rs_logged_call *logged(const struct rs_callstate *c, const struct rs_window *w)
+static uint64_t number_of(const struct rs_window *w, const struct rs_logged_call *lc)
+{
+	return w->kind == RS_WINDOW_FORWARD ? lc->call : lc->repeated;
+}
+
+/*
+ * The log's entry of a call that has just been made in the window, or NULL. It is the last one, or, of a graph, whose calls
+ * come in one piece, the one behind that of the call before (after_at).
+ */
+static struct rs_logged_call *logged(const struct rs_callstate *c, struct rs_window *w)
 {
 	const struct rs_segment *s = w->seg;
 	uint32_t i = w->kind == RS_WINDOW_FORWARD ? s->log.n : w->log_at;
 
-	/* a graph's calls come in one piece: the last ones */
+	if (w->after_at < i && number_of(w, &s->log.v[w->after_at]) == c->number)
+		return &s->log.v[w->after_at++];
 	for (; i > 0; i--) {
-		struct rs_logged_call *lc = &s->log.v[i - 1];
-		uint64_t call = w->kind == RS_WINDOW_FORWARD ? lc->call : lc->repeated;
+		uint64_t call = number_of(w, &s->log.v[i - 1]);
 
-		if (call == c->number)
-			return lc;
+		if (call == c->number) {
+			w->after_at = i;
+			return &s->log.v[i - 1];
+		}
 		if (call && call < c->number)
 			return NULL;
 	}
@@ -223,17 +247,13 @@ static void digest_product(struct rs_callstate *c, struct rs_window *w,
 			   const struct rs_logged_call *lc, const struct rs_range *r)
 {
 	const struct rs_access *x = rs_access_of(c, r);
-	struct rs_logged_access *la = NULL;
+	struct rs_logged_access *la;
 	struct rs_words *words;
 	enum rs_class cls = class_at(w, r);
-	uint32_t i;
 
 	if (cls != RS_CLASS_PRODUCT && cls != RS_CLASS_MAYBE)
 		return;
-	for (i = lc->first; i < lc->first + lc->n; i++)
-		if (same_argument(&w->seg->accesses.v[i], c, r) &&
-		    w->seg->accesses.v[i].dir & RS_WRITE)
-			la = &w->seg->accesses.v[i];
+	la = logged_access(c, w, lc, r, RS_WRITE);
 	if (!la || !la->digest != (w->kind == RS_WINDOW_FORWARD))
 		return;
 	words = rs_plan_digest(c->l, c->q, r->a, r->off, r->len);

@@ -113,7 +113,7 @@ void rs_keeps_outdate(struct rs_engine *e, struct rs_alloc *a, const struct rs_e
 static int segment_claims(const struct rs_segment *s, const struct rs_alloc *a, uint64_t off,
 			  uint64_t len, uint64_t ver)
 {
-	struct rs_touch *t = rs_touch_find(s->touches, a->serial);
+	struct rs_touch *t = rs_touch_of(s->touches, a);
 	uint32_t i;
 
 	for (i = t ? rs_claim_at(t, off) : 0; t && i < t->claims.n; i++) {
@@ -294,7 +294,7 @@ static void check_readers(struct rs_engine *e, struct rs_alloc *a, const struct 
 	uint32_t i;
 
 	for (s = e->pending; s; s = s->next) {
-		struct rs_touch *t = s->race.alloc ? NULL : rs_touch_find(s->touches, a->serial);
+		struct rs_touch *t = s->race.alloc ? NULL : rs_touch_of(s->touches, a);
 
 		for (i = t ? rs_claim_at(t, x->off) : 0; t && i < t->claims.n; i++) {
 			const struct rs_claim *c = &t->claims.v[i];
@@ -361,7 +361,7 @@ static int counts_as_all(const struct rs_engine *e, const struct rs_alloc *a)
 	const struct rs_segment *s;
 
 	for (s = e->config.buffers ? e->pending : NULL; s; s = s->next) {
-		const struct rs_touch *t = rs_touch_find(s->touches, a->serial);
+		const struct rs_touch *t = rs_touch_of(s->touches, a);
 
 		if (t && t->claims.n)
 			return 1;

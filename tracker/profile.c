@@ -180,7 +180,7 @@ void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const
 	for (s = e->profiles ? e->pending : NULL; s; s = s->next) {
 		struct rs_profile *p = rs_profile_of(e, s->name);
 		struct rs_overwrite *at;
-		struct rs_touch *t = p ? rs_touch_find(s->touches, a->serial) : NULL;
+		struct rs_touch *t = p ? rs_touch_of(s->touches, a) : NULL;
 
 		for (i = t ? rs_claim_at(t, x->off) : 0; t && i < t->claims.n; i++) {
 			const struct rs_claim *c = &t->claims.v[i];

@@ -387,7 +387,7 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
 			   int must_know, const struct rs_writer *reader)
 {
-	struct rs_touch *t = w->seg ? rs_touch_find(w->seg->touches, a->serial) : NULL;
+	struct rs_touch *t = w->seg ? rs_touch_of(w->seg->touches, a) : NULL;
 	uint64_t known = 0;
 	uint32_t i;
 

@@ -81,12 +81,14 @@ struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial)
 	struct rs_touch *t;
 
 	HASH_FIND(hh, table, &serial, sizeof(serial), t);
+	if (t)
+		t->alloc->touch = t;
 	return t;
 }
 
 struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, struct rs_alloc *a)
 {
-	struct rs_touch *t = rs_touch_find(*table, a->serial);
+	struct rs_touch *t = rs_touch_of(*table, a);
 
 	(void)e;
 	if (t)
@@ -96,6 +98,7 @@ struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, stru
 		return NULL;
 	t->serial = a->serial;
 	t->alloc = a;
+	a->touch = NULL;
 	HASH_ADD(hh, *table, serial, sizeof(t->serial), t);
 	if (!t->hh.tbl) { /* no memory */
 		free(t);
@@ -112,6 +115,8 @@ static void free_touches(struct rs_engine *e, struct rs_touch **table)
 
 	HASH_ITER (hh, *table, t, tmp) {
 		HASH_DEL(*table, t);
+		if (t->alloc->touch == t)
+			t->alloc->touch = NULL;
 		rs_keeps_collect(e, t->alloc);
 		rs_alloc_unref(e, t->alloc);
 		for (i = 0; i < t->claims.n; i++)
