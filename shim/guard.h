@@ -16,7 +16,7 @@
 #ifndef RS_SHIM_GUARD_H
 #define RS_SHIM_GUARD_H
 
-#include "shim/shim.h"
+#include "shim/planner.h"
 
 #define RS_HOOK(sym, params)                                                                       \
 	CUresult rs_hook_##sym params;                                                             \
@@ -97,6 +97,8 @@ static inline void rs_guard_after(struct rs_tls *t, struct rs_call *call, CUresu
 
 static inline void rs_guard_poll(void)
 {
+	if (rs_unlikely(__atomic_load_n(&rs_planner_seeking, __ATOMIC_RELAXED)))
+		RS_ENGINE(rs_planner_glance());
 	RS_ENGINE(rs_engine_poll(rs_state.engine));
 	if (rs_unlikely(rs_state.opt.strict))
 		rs_guard_look();

@@ -113,7 +113,7 @@ static char **without_ours(void)
 /* Once in a process' life. */
 static void start_it(uint64_t now)
 {
-	char ctl[PATH_MAX], *argv[] = {ctl, "planner", "--detach", NULL};
+	char ctl[PATH_MAX], *argv[] = {ctl, "planner", "--detach", "--linger", "60", NULL};
 	char **env;
 	int r;
 
@@ -250,6 +250,11 @@ struct rs_wire *rs_link_area(uint64_t now_ns, int *ret_new)
 	}
 	*ret_new = state == HELD && before != HELD;
 	return state == HELD ? area : NULL;
+}
+
+int rs_link_is_hoped_for(void)
+{
+	return state != GIVEN_UP;
 }
 
 void rs_link_distrust(const char *why)

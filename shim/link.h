@@ -15,6 +15,8 @@ int rs_link_start(uint64_t now_ns);
  * another one than last time.
  */
 struct rs_wire *rs_link_area(uint64_t now_ns, int *ret_new);
+/* 0: no other try will be made. */
+int rs_link_is_hoped_for(void);
 /* It cannot be believed: no more of it, nor of a later one. Said once. */
 void rs_link_distrust(const char *why);
 /* In a forked child. */

@@ -38,6 +38,8 @@ static int end(struct rs_tls *t, int result)
 /* Around a marker that the engine is told of. */
 static void before(struct rs_tls *t, const char *text)
 {
+	if (__atomic_load_n(&rs_planner_seeking, __ATOMIC_RELAXED))
+		rs_planner_glance();
 	if (rs_planner_on && !strncmp(text, "step:", 5))
 		rs_planner_before(t, strtoull(text + 5, NULL, 10));
 }

@@ -26,7 +26,7 @@
 #define COSTS_SOON                                                                                 \
 	64 /* steps in which all that is new is told at once; from then on ten times a second */
 
-int rs_planner_on;
+int rs_planner_on, rs_planner_seeking;
 
 static int busy, linked; /* linked: a planner is wanted at all */
 static struct rs_wire_ring *ring;
@@ -58,6 +58,7 @@ void rs_planner_start(void)
 	} else if (o->budget && strcmp(o->planner, "none")) {
 		entries = calloc(RS_PLAN_MAX, sizeof(*entries));
 		linked = rs_planner_on = entries && !rs_link_start(clock_ns());
+		__atomic_store_n(&rs_planner_seeking, linked, __ATOMIC_RELAXED);
 	}
 }
 
@@ -110,9 +111,9 @@ static void obey(struct rs_wire *area, struct rs_queue q, uint64_t step)
 		take(area, q, step);
 }
 
-static void converse(struct rs_tls *t, uint64_t step, const struct rs_cost_usage *usage)
+/* The planner's area, if it is there; a new one is told who we are. */
+static struct rs_wire *meet(uint64_t now)
 {
-	uint64_t now = clock_ns();
 	struct rs_wire *area;
 	int is_new;
 
@@ -123,6 +124,23 @@ static void converse(struct rs_tls *t, uint64_t step, const struct rs_cost_usage
 		taken = costs_ns = 0;
 		off = 0;
 	}
+	__atomic_store_n(&rs_planner_seeking, !area && rs_link_is_hoped_for(), __ATOMIC_RELAXED);
+	return area;
+}
+
+void rs_planner_glance(void)
+{
+	if (!enter())
+		return;
+	meet(clock_ns());
+	leave();
+}
+
+static void converse(struct rs_tls *t, uint64_t step, const struct rs_cost_usage *usage)
+{
+	uint64_t now = clock_ns();
+	struct rs_wire *area = meet(now);
+
 	if (!area)
 		return;
 	rs_tell_numbers(area, step, usage, taken, now);

@@ -14,7 +14,11 @@
 /* Set at the start and never again: a plan is obeyed or costs are told. */
 extern int rs_planner_on;
 
+/* A planner is wanted and not there: it is looked for wherever the program stops anyway, for a step may take minutes. */
+extern int rs_planner_seeking;
+
 void rs_planner_start(void);
+void rs_planner_glance(void);
 /* Before, and after the engine sees the marker of a new step. */
 void rs_planner_before(struct rs_tls *t, uint64_t step);
 void rs_planner_after(struct rs_tls *t, uint64_t step);

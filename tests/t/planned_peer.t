@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
-from harness import BUILD, TOP, cc, done, environment, events, ok, run, same, stats, tmp
+from harness import BUILD, TOP, cc, done, environment, events, link_flags, ok, run, same, stats, tmp
 
 CLIENT = BUILD / "clients" / "planned"
 STEPS = 14
@@ -61,8 +61,8 @@ def train(name, *args, **variables):
 wanted = digests(run([CLIENT, f"--steps={STEPS}", "--segments=3", "--keep"], tool=False).stdout)
 
 
-def right(p, what):
-	ok(p.returncode == 0 and digests(p.stdout) == wanted, f"{what}: the program's bytes", p.stdout + p.stderr)
+def right(p, what, steps=STEPS):
+	ok(p.returncode == 0 and digests(p.stdout) == wanted[:steps], f"{what}: the program's bytes", p.stdout + p.stderr)
 	ok(slowest(p.stdout) < SLOWEST, f"{what}: no step waited", p.stdout)
 
 
@@ -89,9 +89,9 @@ def hostile():
 	                   ("refuse", "Protocol error"), ("cut", "size"), ("long", "size"), ("unsealed", "not sealed"),
 	                   ("version", "version"), ("layout", "lays out"), ("damaged", "plan is damaged")):
 		planner = Peer(mode)
-		p = train(mode)
+		p = train(mode, "--steps=9")
 		planner.end()
-		right(p, mode)
+		right(p, mode, 9)
 		said = [line for line in p.stderr.splitlines() if "warning" in line]
 		ok(len(said) == (1 if text else 0) and text in "".join(said) and not sum(kept(p.stdout)),
 		   f"{mode}: {'said once' if text else 'nothing to say'}, no plan", p.stderr)
@@ -118,26 +118,50 @@ def plans():
 	   "off: the plan is obeyed, then it is not", f"{states}\n{p.stdout}")
 
 
+def long_step():
+	"""Before its first step a program may take minutes; it is linked as soon as it waits for the device."""
+	text = """
+#include <unistd.h>
+extern int cuInit(), cuCtxCreate_v2(), cuCtxSynchronize();
+int main(void)
+{
+	void *ctx;
+	cuInit(0), cuCtxCreate_v2(&ctx, 0, 0);
+	for (int i = 0; i < 80; i++)
+		cuCtxSynchronize(), usleep(20000);
+	return 0;
+}
+"""
+	program = cc(None, "long_step", *link_flags(), text=text)
+	p = subprocess.Popen([program], env=environment(REPLAYSHIM_MODE="preserve", REPLAYSHIM_BUDGET="64MiB",
+	                     REPLAYSHIM_PLANNER="peer", XDG_RUNTIME_DIR=runtime, REPLAYSHIM_OUT=tmp / "long", REPLAYSHIM_QUIET=1))
+	time.sleep(0.4)
+	planner = Peer("good")
+	p.wait(timeout=60)
+	told = planner.end()
+	same(told[:1] + told[-1:], [f"hello {p.pid}", "gone"], "without a step: linked to a planner that came late")
+
+
 def untrusted():
 	for mode in (0o755, 0o777):
 		os.chmod(sockets, mode)
 		planner = Peer("good")
-		p = train(f"open{mode:o}")
+		p = train(f"open{mode:o}", "--steps=6")
 		planner.process.kill()
 		planner.end()
-		right(p, f"folder of mode {mode:o}")
+		right(p, f"folder of mode {mode:o}", 6)
 		ok("not to be trusted" in p.stderr and not sum(kept(p.stdout)), f"folder of mode {mode:o}: nobody is asked", p.stderr)
 	os.chmod(sockets, 0o700)
-	p = train("name", REPLAYSHIM_PLANNER="a/b")
-	right(p, "a name with a slash")
+	p = train("name", "--steps=6", REPLAYSHIM_PLANNER="a/b")
+	right(p, "a name with a slash", 6)
 	ok("REPLAYSHIM_PLANNER=a/b" in p.stderr, "a name with a slash: said", p.stderr)
-	p = train("none", REPLAYSHIM_PLANNER="none")
-	right(p, "none")
+	p = train("none", "--steps=6", REPLAYSHIM_PLANNER="none")
+	right(p, "none", 6)
 	same([line for line in p.stderr.splitlines() if "plan" in line], [], "none: nothing is said")
-	p = train("absent", REPLAYSHIM_PLANNER="absent")
-	right(p, "absent")
+	p = train("absent", "--steps=6", REPLAYSHIM_PLANNER="absent")
+	right(p, "absent", 6)
 	ok("warning" not in p.stderr, "absent, of a name: nobody is started", p.stderr)
-	p = train("audit", REPLAYSHIM_MODE="audit")
+	p = train("audit", "--steps=6", REPLAYSHIM_MODE="audit")
 	ok("need REPLAYSHIM_MODE=preserve" in p.stderr, "audit: a budget needs preserve", p.stderr)
 
 
@@ -145,6 +169,7 @@ def main():
 	good()
 	hostile()
 	plans()
+	long_step()
 	untrusted()
 	done()
 

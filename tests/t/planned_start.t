@@ -144,7 +144,7 @@ for name, library, ctl in (("build", "libreplayshim.so", "replayctl"), ("prefix"
 	facts = facts_of(top)
 	if not ok(facts, f"{name}: the planner has been started"):
 		continue
-	same(facts["argv"], ["planner", "--detach"], f"{name}: as it should be")
+	same(facts["argv"], ["planner", "--detach", "--linger", "60"], f"{name}: as it should be")
 	same(sorted(set(facts["fds"])), ["/dev/null"], f"{name}: with no descriptor of the program's")
 	same(facts["cwd"], "/", f"{name}: in no folder that may have to go")
 	same(facts["signals"]["SigBlk"], 0, f"{name}: no signal blocked")
