@@ -100,17 +100,19 @@ static void consumer(void)
 	setcontext(co.over[0] ? &co.main : &co.side[0]);
 }
 
+static void prepare(unsigned i, void (*body)(void))
+{
+	getcontext(&co.side[i]);
+	co.side[i].uc_stack.ss_sp = co.stack[i];
+	co.side[i].uc_stack.ss_size = STACK;
+	makecontext(&co.side[i], body, 0);
+	co.over[i] = 0;
+}
+
 static void both(unsigned first)
 {
-	void (*const body[2])(void) = {producer, consumer};
-
-	for (unsigned i = 0; i < 2; i++) {
-		getcontext(&co.side[i]);
-		co.side[i].uc_stack.ss_sp = co.stack[i];
-		co.side[i].uc_stack.ss_size = STACK;
-		makecontext(&co.side[i], body[i], 0);
-		co.over[i] = 0;
-	}
+	prepare(0, producer);
+	prepare(1, consumer);
 	co.turn = first;
 	co.steps = co.next = 0;
 	co.running = 1;
@@ -147,7 +149,7 @@ static int turns(unsigned before, unsigned first, uint64_t *runs)
 	return 1;
 }
 
-static void test_turns(void)
+__attribute__((unused)) static void test_turns(void)
 {
 	static const unsigned before[] = {0, RS_WIRE_RECORDS - 1};
 	uint64_t runs = 0;
@@ -300,7 +302,10 @@ static void test_others(void)
 
 int main(void)
 {
+	/* A thread sanitizer follows the stacks of threads, and is lost among coroutines. */
+#ifndef __SANITIZE_THREAD__
 	test_turns();
+#endif
 	test_overflow();
 	test_claims();
 	test_numbers();
