@@ -104,6 +104,8 @@ struct rs_costing {
 	struct rs_timing *spare;
 	struct rs_rate_samples rate[RS_RATES];
 	uint64_t ops_seen[RS_RATES];
+	uint32_t last_q; /* id + 1 of the last window's queue; engine.lock */
+	uint8_t calibrated;
 
 	struct rs_planned_run *plan; /* planned.c */
 };
@@ -143,6 +145,9 @@ void rs_samples_add(struct rs_samples *s, uint64_t ns);
 void rs_samples_sum(const struct rs_samples *s, struct rs_cost_time *ret);
 /* rs_costing.lock held. 0: nothing measured. */
 int rs_rate_fit(const struct rs_rate_samples *s, enum rs_rate_kind kind, struct rs_cost_rate *ret);
+
+/* calibrate.c; no lock */
+void rs_timing_calibrate(struct rs_engine *e);
 
 /* planned.c */
 void rs_planned_fini(struct rs_engine *e);

@@ -282,6 +282,7 @@ void rs_timing_begin(struct rs_engine *e, struct rs_oplist *l, struct rs_window 
 	struct rs_op *op;
 	uint64_t *seen;
 
+	c->last_q = q + 1;
 	if (!c->real->mark || !entry)
 		return;
 	pthread_mutex_lock(&c->lock);

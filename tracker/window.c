@@ -579,8 +579,10 @@ static void new_step(struct rs_engine *e, struct rs_thread *t, int64_t number)
 		rs_costs_step(e);
 	pthread_mutex_unlock(&e->lock);
 	rs_replay_finish_ready(e, 0);
-	if (e->costing)
+	if (e->costing) {
 		rs_planned_step(e);
+		rs_timing_calibrate(e);
+	}
 }
 
 /* Without step markers a forward after a replay begins a new step: for costs and plans, that is. */
@@ -595,8 +597,10 @@ static void implied_step(struct rs_engine *e, const char *text)
 	if (begins)
 		rs_costs_step(e);
 	pthread_mutex_unlock(&e->lock);
-	if (begins)
+	if (begins) {
 		rs_planned_step(e);
+		rs_timing_calibrate(e);
+	}
 }
 
 /* step: is an instant, also when it is written as a range: its pop ends nothing. */

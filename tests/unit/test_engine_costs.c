@@ -156,8 +156,28 @@ static void test_measured(enum rs_mode mode)
 	is_u64(usage.steps, 5, "steps, with the part before the first marker");
 	if (mode == RS_MODE_PRESERVE) {
 		ok(rate[RS_RATE_COPY].n > 0, "copies were measured");
-		is_u64(rate[RS_RATE_COPY].gib_ns, (FAKE_OP_NS + N * 4) * (1ull << 30) / (N * 4),
-		       "one size of copies: all of their time by the byte");
+		is_u64(rate[RS_RATE_COPY].gib_ns, (uint64_t)FAKE_BYTE_NS << 30,
+		       "and what a byte takes");
+	}
+	rig_stop();
+}
+
+/* An audit preserves nothing, and knows all the same what that would take. */
+static void test_calibrated(void)
+{
+	start(RS_MODE_AUDIT);
+	for (unsigned n = 0; n < 3; n++)
+		one_step(n, NULL);
+	step(3);
+	measure();
+	for (unsigned i = 0; i < RS_RATES; i++) {
+		ok(rate[i].n >= 9, "%s was measured", rs_rate_names[i]);
+		/* its moves are a copy for each row */
+		is_u64(rate[i].each_ns, i == RS_RATE_MOVE ? 0 : FAKE_OP_NS, "what each takes");
+		is_u64(rate[i].gib_ns,
+		       i == RS_RATE_MOVE ? (FAKE_OP_NS + 1024ull) * (1u << 20)
+					 : (uint64_t)FAKE_BYTE_NS << 30,
+		       "and what a byte takes");
 	}
 	rig_stop();
 }
@@ -403,6 +423,7 @@ int main(void)
 {
 	test_measured(RS_MODE_AUDIT);
 	test_measured(RS_MODE_PRESERVE);
+	test_calibrated();
 	test_optimizer();
 	test_shared();
 	test_taken();
