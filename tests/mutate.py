@@ -15,7 +15,7 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TESTS = ["test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_arena",
-         "test_engine_options", "test_engine_calm", "test_engine_random"]
+         "test_engine_options", "test_engine_calm", "test_gather", "test_terms", "test_contract", "test_engine_random"]
 
 MUTATIONS = [
     ("restore to P2 left out", "tracker/restore.c",
@@ -128,6 +128,47 @@ MUTATIONS = [
      "\tif (!call->synchronous)\n\t\tcall->calm = moment;", "\tcall->calm = moment;"),
     ("a broken contract is no finding", "tracker/compare.c",
      "\tcase RS_CHECK_BROKEN:\n\t\tworse(&o->entry, V_UNKNOWN);", "\tcase RS_CHECK_BROKEN:\n\t\tbreak;"),
+    ("of replays at once the one that began first has the true P2", "tracker/restore.c", "o->at > h->at &&", "1 &&"),
+    ("restores come before the keeps of what they overwrite", "tracker/gather.c", "\tturn(g, 0);", "\tturn(g, 1);"),
+    ("copies go together although their order matters", "tracker/gather.c",
+     "\twhile (g.n >= FEWEST && g.restore && g.of && g.move && conflict(&g, g.n))", "\twhile (0)"),
+    ("a move that was made in part is left at that", "tracker/gather.c",
+     "\tfor (i = 0; i < g->nmove; i++)\n\t\tcopy_alone", "\tfor (i = 0; i < 0; i++)\n\t\tcopy_alone"),
+    ("rows whose copy failed count as kept", "tracker/gather.c", "op->failed ? -EIO : 0", "0"),
+    ("kept bytes lie anywhere", "tracker/oplist.c", "\tuint64_t phase = op->addr % 16;", "\tuint64_t phase = 0;"),
+    ("a keep is looked for among those that begin there", "tracker/preserve.c",
+     "\t\tif (off - k->off >= a->longest_keep)", "\t\tif (off != k->off)"),
+    ("the contract's windows are ignored", "tracker/contract.c",
+     "\t\treturn each(r, \"windows\", one_window, NULL);", "\t\treturn skip(r);"),
+    ("the contract's way of restoring is ignored", "tracker/contract.c",
+     "RS_RESTORES,\n\t\t\t\t       &policy->restore);", "RS_RESTORES,\n\t\t\t\t       &(uint8_t){0});"),
+    ("every segment gets the terms of the first", "tracker/contract.c", "&c->terms[s->first_term + i]", "&c->terms[i]"),
+    ("every segment gets the calls of the first", "tracker/contract.c", "c->calls[s->first_call + i]", "c->calls[i]"),
+    ("a newer contract is read", "tracker/contract.c", "if (!err && v > RS_CONTRACT_VERSION)", "if (0)"),
+    ("a contract's calls are not told", "tracker/contract.c", "!s->incomplete && i < s->ncalls", "0 && i < s->ncalls"),
+    ("segments that the contract does not know are fine", "tracker/contract.c",
+     "int err = rs_engine_expect_none(e);", "int err = 0;"),
+    ("two segments of one name", "tracker/contract.c", "if (!strcmp(names[i], names[i - 1]))", "if (0)"),
+    ("an incomplete segment is preserved as a complete one", "tracker/contract.c",
+     "s->incomplete ? conservative : s->policy", "s->policy"),
+    ("windows lie in no region", "tracker/contract.c", "\t\tw->region = t.region;\n", ""),
+    ("what nobody could tell is taken for a product", "tracker/contract.c",
+     "t.role == RS_ROLE_PRODUCT + 1 ? 0 :", "(t.role = RS_ROLE_PRODUCT, 0) ? 0 :"),
+    ("the fingerprint is not read", "tracker/contract.c",
+     "field ? skip(r) : get_text(r, \"fingerprint\", &r->c->fingerprint)", "skip(r)"),
+    ("the way of restoring does not arrive", "tracker/terms.c", "\t\t\tt->policy = policy;",
+     "\t\t\tt->policy.option = policy.option;"),
+    ("windows and roles are one", "tracker/terms.c", "\tp.window = term->window;\n", ""),
+    ("any argument of a call will do", "tracker/terms.c", "\t\tp.slot = term->slot;\n", ""),
+    ("any piece of an argument will do", "tracker/terms.c", "\t\tp.piece = term->piece;\n", ""),
+    ("of terms that overlap the last one counts", "tracker/terms.c",
+     "x->term < s->found ? x->term : s->found", "x->term"),
+    ("a term reaches as far back as one asks", "tracker/terms.c",
+     "\t\ts->until = rs_min64(s->until, base + x->off);\n\t\treturn;", "\t\t;"),
+    ("other calls fit", "tracker/terms.c", "\treturn !terms || !terms->calls.n;", "\treturn 1;"),
+    ("the order of calls is no matter", "tracker/terms.c",
+     "\t\th = rs_digest_mix(h * RS_DIGEST_K + s->log.v[i].ident);", "\t\th += s->log.v[i].ident;"),
+    ("terms of other segments are nobody's", "tracker/terms.c", "t : find(e, others)", "t : NULL"),
 ]
 
 
@@ -140,7 +181,7 @@ def compile_c(tree, source, obj):
 
 def build(tree):
     """Objects of the code as it is: {source in the tree: object}, and the tests'."""
-    skipped = ("ptx", "cubin", "fatbin", "options", "contract", "json", "wire")
+    skipped = ("ptx", "cubin", "fatbin", "options", "wire")
     objects = {}
     for f in sorted(os.listdir(tree + "/tracker")):
         if f.endswith(".c") and not f.startswith(skipped):

@@ -401,6 +401,7 @@ struct rs_hold {
 	struct rs_alloc *alloc;
 	struct rs_keep *keep;
 	uint64_t off, len; /* what of the keep comes back: it may have more */
+	uint64_t at;	   /* when, as a version */
 	uint8_t how;	   /* enum rs_hold_how */
 };
 

@@ -88,6 +88,7 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		h->off = piece.off;
 		h->len = piece.len;
 		h->how = (uint8_t)how;
+		h->at = rs_version_next(e);
 		a->refs++;
 		k->holds++;
 		w->rec->ranges++;
@@ -225,8 +226,12 @@ static int show_by_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		return 0;
 	}
 	exchange_names(k, p2, p2_digest);
-	*h = (struct rs_hold){
-		.alloc = a, .keep = k, .off = k->off, .len = k->len, .how = RS_HOLD_RESTORE};
+	*h = (struct rs_hold){.alloc = a,
+			      .keep = k,
+			      .off = k->off,
+			      .len = k->len,
+			      .how = RS_HOLD_RESTORE,
+			      .at = rs_version_next(e)};
 	a->refs++;
 	k->holds++;
 	w->rec->ranges++;
@@ -413,30 +418,31 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 }
 
 /*
- * A replay that started inside w and has not ended (overlapping replays of two threads) holds what w
+ * A replay that came to these bytes after w and has not ended (overlapping replays of two threads) holds what w
  * showed it as its P2. The true P2 is w's: hand it over, the last one to end puts it back.
  */
 static int hand_over(struct rs_engine *e, struct rs_window *w, struct rs_hold *h)
 {
+	struct rs_hold *next = NULL; /* the first one after h */
 	struct rs_window *other;
 	uint32_t i;
 
-	for (other = e->replays; other; other = other->next_replay) {
-		if (other == w || other->begin < w->begin)
-			continue;
-		for (i = 0; i < other->holds.n; i++) {
+	for (other = e->replays; other; other = other->next_replay)
+		for (i = 0; other != w && i < other->holds.n; i++) {
 			struct rs_hold *o = &other->holds.v[i];
 
-			if (o->alloc != h->alloc || o->off != h->off || o->len != h->len)
-				continue;
-			o->keep->holds--;
-			rs_keep_collect(e, o->alloc, o->keep);
-			o->keep = h->keep;
-			o->keep->holds++;
-			return 1;
+			if (o->alloc == h->alloc && o->off == h->off && o->len == h->len &&
+			    o->at > h->at && (!next || o->at < next->at))
+				next = o;
 		}
-	}
-	return 0;
+	if (!next)
+		return 0;
+	next->keep->holds--;
+	rs_keep_collect(e, next->alloc, next->keep);
+	next->keep = h->keep;
+	next->at = h->at;
+	next->keep->holds++;
+	return 1;
 }
 
 static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,

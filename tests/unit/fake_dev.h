@@ -77,6 +77,7 @@ static struct {
 	int lost;		   /* questions about events fail */
 	int fail_more;		   /* after such a copy as many more, each of its own */
 	uint64_t copies, moves;	   /* that were asked for */
+	uint64_t overlaps;	   /* of copies within a move, whose order nobody knows */
 	uint64_t live_blocks;
 	struct fake_block *blocks;
 } fake;
@@ -283,6 +284,14 @@ static int fake_move(void *o, struct rs_queue q, const struct rs_move *list, uin
 
 	(void)o;
 	fake.moves++;
+	for (i = 0; i < n; i++)
+		for (uint64_t k = 0; k < n; k++)
+			fake.overlaps += list[i].dst < list[k].src + list[k].bytes &&
+					 list[k].src < list[i].dst + list[i].bytes;
+	for (i = 0; i < n; i++)
+		for (uint64_t k = 0; k < i; k++)
+			fake.overlaps += list[i].dst < list[k].dst + list[k].bytes &&
+					 list[k].dst < list[i].dst + list[i].bytes;
 	n = fails ? n / 2 : n;
 	for (i = 0; i < n; i++)
 		fake_enqueue(q, (struct fake_op){.kind = FAKE_COPY,

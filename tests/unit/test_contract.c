@@ -4,6 +4,7 @@
 
 #include "tests/unit/engine_rig.h"
 #include "tracker/contract.h"
+#include "tracker/model.h"
 
 #define SEGMENT(fields) "{\"contract_version\":1,\"segments\":[{" fields "}]}"
 #define BARE                                                                                       \
@@ -189,6 +190,62 @@ static void run(const char *json, const char *segment, const char *code)
 	rig_stop();
 }
 
+/* Everything that a contract says arrives at the segment of which it says it. */
+static void handed_on(void)
+{
+	struct rs_contract_error e;
+	struct rs_contract *c = parse(
+		"{\"contract_version\":1,\"segments\":[{\"name\":\"g\",\"complete\":false,\"calls\":[\"0x13\"],"
+		"\"preserve\":{\"option\":\"free\",\"restore\":\"swap\"},\"state\":[{\"call\":3,\"slot\":4,\"piece\":5,"
+		"\"offset\":32,\"bytes\":128,\"role\":\"product\",\"windows\":[]}]},{\"name\":\"f\",\"complete\":true,"
+		"\"calls\":[\"0x11\",\"0x12\"],\"preserve\":{\"option\":\"whole\",\"restore\":\"swap\"},\"state\":["
+		"{\"region\":\"r\",\"windows\":[[16,8]],\"offset\":0,\"bytes\":64,\"role\":\"state\"}]}]}",
+		&e);
+	const struct rs_terms *f, *g, *h;
+	const struct rs_term *t;
+
+	rig_start(RS_MODE_PRESERVE);
+	ok(c && !rs_contract_apply(c, eng), "two segments");
+	f = rs_terms_find(eng, rs_intern(eng, "f"));
+	g = rs_terms_find(eng, rs_intern(eng, "g"));
+	h = rs_terms_find(eng, rs_intern(eng, "h"));
+	ok(f && g && h && f != g && h != f && h->calls.n && !h->terms.n, "and all others");
+	ok(f->policy.option == RS_OPTION_WHOLE && f->policy.restore == RS_RESTORE_SWAP,
+	   "the policy of a complete one");
+	ok(g->policy.option == RS_OPTION_UNDO && g->policy.restore == RS_RESTORE_COPY,
+	   "an incomplete one is preserved with care");
+	ok(f->calls.n == 2 && f->calls.v[0] == 0x11 && f->calls.v[1] == 0x12 && !g->calls.n,
+	   "calls, of the complete one");
+	is_u64(f->terms.n, 2, "its state and a window");
+	t = f->terms.v;
+	ok(t[0].region == rs_intern(eng, "r") && t[0].window && t[0].off == 16 && t[0].len == 8,
+	   "a window of a region");
+	ok(t[1].region == rs_intern(eng, "r") && !t[1].window && !t[1].off && t[1].len == 64 &&
+		   t[1].role == RS_ROLE_STATE,
+	   "state by name");
+	is_u64(g->terms.n, 1, "the other one's");
+	t = g->terms.v;
+	ok(!t->region && t->call == 3 && t->slot == 4 && t->piece == 5 && !t->window &&
+		   t->off == 32 && t->len == 128 && t->role == RS_ROLE_PRODUCT,
+	   "a product by call and argument");
+	rig_stop();
+	rs_contract_free(c);
+}
+
+/* The same calls in another order are other calls. */
+static void ordered(void)
+{
+	struct rs_segment a = {0}, b = {0};
+	struct rs_logged_call one[2] = {{.ident = 1}, {.ident = 2}};
+	struct rs_logged_call two[2] = {{.ident = 2}, {.ident = 1}};
+
+	a.log.v = one, a.log.n = 2;
+	b.log.v = two, b.log.n = 2;
+	ok(rs_terms_calls(&a) != rs_terms_calls(&b), "calls in another order are other calls");
+	b.log.n = 1;
+	ok(rs_terms_calls(&a) != rs_terms_calls(&b), "and so are fewer");
+}
+
 static void applied(void)
 {
 	run(SEGMENT(BARE ",\"state\":[]"), "f", "RS081");
@@ -208,5 +265,7 @@ int main(void)
 	accepted();
 	file();
 	applied();
+	handed_on();
+	ordered();
 	return tap_done();
 }
