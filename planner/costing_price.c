@@ -59,15 +59,16 @@ static uint64_t op_ns(const struct rs_costs *c, enum rs_rate_kind kind, uint64_t
 	return capped((unsigned __int128)r.each_ns * ops + ((moved + (1u << 30) - 1) >> 30));
 }
 
-/* One copy for each piece, or all pieces in one move, where the engine has been seen to make moves. */
+/*
+ * Pieces that are copied for one call of the program: together in one move if there are two or more, none of them large
+ * (tracker/gather.c), where the engine has been seen to make moves.
+ */
+#define LARGEST (UINT64_C(1) << 20)
 static uint64_t copy_ns(const struct rs_costs *c, uint64_t bytes, uint64_t pieces)
 {
-	uint64_t one_by_one = op_ns(c, RS_RATE_COPY, bytes, pieces), together;
-
-	if (pieces < 2 || !c->rate[RS_RATE_MOVE].n)
-		return one_by_one;
-	together = op_ns(c, RS_RATE_MOVE, bytes, 1);
-	return together < one_by_one ? together : one_by_one;
+	if (pieces < 2 || bytes / pieces > LARGEST || !c->rate[RS_RATE_MOVE].n)
+		return op_ns(c, RS_RATE_COPY, bytes, pieces);
+	return op_ns(c, RS_RATE_MOVE, bytes, 1);
 }
 
 static uint64_t digest_ns(const struct rs_costs *c, uint64_t bytes, uint64_t pieces)
@@ -75,9 +76,14 @@ static uint64_t digest_ns(const struct rs_costs *c, uint64_t bytes, uint64_t pie
 	return op_ns(c, RS_RATE_DIGEST, bytes, pieces);
 }
 
-uint64_t rs_costs_saving(const struct rs_costs *c, uint64_t bytes, uint64_t pieces)
+uint64_t rs_costs_saving(const struct rs_costs *c, enum rs_option option, uint64_t bytes,
+			 uint64_t pieces)
 {
-	return capped((unsigned __int128)copy_ns(c, bytes, pieces) + digest_ns(c, bytes, pieces));
+	/* an undo log is written when each write comes, the others when the forward reads all of it */
+	uint64_t copies = option == RS_OPTION_UNDO ? op_ns(c, RS_RATE_COPY, bytes, pieces)
+						   : copy_ns(c, bytes, pieces);
+
+	return capped((unsigned __int128)copies + digest_ns(c, bytes, pieces));
 }
 
 /* --- memory ------------------------------------------------------------------------------------- */
@@ -193,7 +199,7 @@ static unsigned __int128 restore_ns(const struct rs_costs *c, const struct need 
 	if (restore == RS_RESTORE_SWAP)
 		return (unsigned __int128)op_ns(c, RS_RATE_SWAP, n->bytes, n->pieces) + copy +
 		       (unsigned __int128)2 * digest +
-		       (n->foreign ? rs_costs_saving(c, n->foreign, n->pieces) : 0);
+		       (n->foreign ? rs_costs_saving(c, RS_OPTION_UNDO, n->foreign, n->pieces) : 0);
 	/* shown bytes are compared with the digest of the keep that they are all of */
 	return (unsigned __int128)3 * copy + digest + (is_exact ? digest : 0);
 }
@@ -214,7 +220,7 @@ static struct rs_price preserve(const struct rs_costs *c, uint32_t i, enum rs_op
 	p.tool = rs_blocks(saved->own_bytes, saved->own_pieces) + rs_blocks(s->draw_bytes, 1);
 	p.scratch = restore == RS_RESTORE_COPY ? rs_blocks(shown->bytes, shown->pieces)
 					       : rs_blocks(shown->foreign, shown->pieces);
-	ns = replay_ns(c, s) + rs_costs_saving(c, saved->own_bytes, saved->own_pieces) +
+	ns = replay_ns(c, s) + rs_costs_saving(c, option, saved->own_bytes, saved->own_pieces) +
 	     restore_ns(c, shown, is_exact, restore) * times(s);
 	p.time = capped(ns);
 	return p;

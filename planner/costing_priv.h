@@ -87,7 +87,8 @@ int rs_sharing_has(const struct rs_shared *s, uint32_t order);
 unsigned rs_costs_prices(const struct rs_costs *c, uint32_t i, const struct rs_common *common,
 			 struct rs_price *ret);
 /* To save bytes in pieces before they are overwritten. */
-uint64_t rs_costs_saving(const struct rs_costs *c, uint64_t bytes, uint64_t pieces);
+uint64_t rs_costs_saving(const struct rs_costs *c, enum rs_option option, uint64_t bytes,
+			 uint64_t pieces);
 int rs_costs_is_forced(const struct rs_cost *s);  /* what happens to it is no choice */
 int rs_price_preserves(const struct rs_price *p); /* it may need bytes that others need, too */
 

@@ -86,7 +86,8 @@ static int add_option(struct builder *b, uint32_t i, uint32_t number, const stru
 			if (rs_price_preserves(p)) {
 				if (!(mode & 1u << s->bit)) {
 					held += rs_blocks(s->bytes, s->pieces);
-					time += rs_costs_saving(b->c, s->bytes, s->pieces);
+					time += rs_costs_saving(b->c, (enum rs_option)p->option,
+								s->bytes, s->pieces);
 				}
 				to |= 1u << s->bit;
 			}

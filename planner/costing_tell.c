@@ -46,7 +46,8 @@ static void pay(const struct rs_costs *c, struct rs_sharing *sharing, uint32_t i
 			continue;
 		}
 		p->held += (int64_t)rs_blocks(s->bytes, s->pieces);
-		p->time += (int64_t)rs_costs_saving(c, s->bytes, s->pieces);
+		p->time +=
+			(int64_t)rs_costs_saving(c, (enum rs_option)p->option, s->bytes, s->pieces);
 		s->bytes = 0;
 	}
 }

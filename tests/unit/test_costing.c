@@ -235,6 +235,31 @@ static void one_size(void)
 	rs_costs_free(&c);
 }
 
+/* Many pieces in one move, but those that an undo log keeps one write after the other. */
+static void moves(void)
+{
+	const int64_t one_by_one = 4 * 100 + 4096, together = 150 + 2 * 4096;
+	struct rs_priced v[RS_OPTIONS * RS_RESTORES];
+	struct rs_costs c = {0};
+	struct rs_cost s = segment(0);
+
+	s.flags = RS_COST_REPLAYED;
+	s.kept_bytes = s.own_bytes = s.region_bytes = 4096;
+	s.kept_pieces = s.own_pieces = s.region_pieces = 4;
+	rs_costs_put(&c, &s);
+	put_usage(&c);
+	c.rate[RS_RATE_COPY].each_ns = 100;
+	c.rate[RS_RATE_MOVE] =
+		(struct rs_cost_rate){.n = 1, .each_ns = 150, .gib_ns = UINT64_C(2) << 30};
+	rs_costs_price(&c, 0, v);
+	ok(v[0].option == RS_OPTION_UNDO &&
+		   v[0].time == 1000 + 2 * one_by_one + 3 * together + 2 * one_by_one,
+	   "an undo log keeps piece by piece, and restores in moves: %" PRId64, v[0].time);
+	ok(v[2].option == RS_OPTION_REGIONS && v[2].time == 1000 + 4 * together + 3 * one_by_one,
+	   "regions are kept in one move, too: %" PRId64, v[2].time);
+	rs_costs_free(&c);
+}
+
 static void forced(void)
 {
 	struct rs_priced v[RS_OPTIONS * RS_RESTORES];
@@ -561,6 +586,7 @@ int main(void)
 	readiness();
 	option_sets();
 	one_size();
+	moves();
 	forced();
 	sharing();
 	many_shares();
