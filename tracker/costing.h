@@ -70,7 +70,7 @@ struct rs_rate_samples {
 	uint64_t n, total;
 };
 
-#define RS_BUSY_WINDOWS 1024u
+#define RS_BUSY_WINDOWS 8192u
 
 struct rs_planned_run;
 
