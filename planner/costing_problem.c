@@ -53,16 +53,15 @@ static void find_mine(struct builder *b, uint32_t i)
 
 static int add_arc(struct builder *b, const struct rs_arc *arc)
 {
-	struct rs_arc *v = b->p->arcs;
-
 	if (b->out == b->room) {
-		v = realloc(v, 2 * (size_t)b->room * sizeof(*v));
+		struct rs_arc *v = realloc(b->p->arcs, 2 * (size_t)b->room * sizeof(*v));
+
 		if (!v)
 			return -ENOMEM;
 		b->p->arcs = v;
 		b->room *= 2;
 	}
-	v[b->out++] = *arc;
+	b->p->arcs[b->out++] = *arc;
 	b->next[arc->to] = 1;
 	return 0;
 }

@@ -68,7 +68,7 @@ static int solve(const struct rs_map_model *m, const struct rs_arc *options, uns
 {
 	const struct rs_solve_options solve = {.tie = -1};
 	struct rs_problem_error error;
-	struct rs_solve_result s;
+	struct rs_solve_result s = {0};
 	struct rs_problem p;
 	uint32_t out = 0;
 	int r = rs_problem_alloc(&p, m->n, 1, 3 * m->n);
