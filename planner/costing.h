@@ -89,8 +89,9 @@ unsigned rs_costs_price(const struct rs_costs *c, uint32_t i, struct rs_priced *
 int rs_costs_problem(const struct rs_costs *c, const struct rs_wish *wish, struct rs_problem *ret);
 
 /*
- * 0 (see status), -EAGAIN (costs are not ready), -EINVAL (a budget beyond anything that exists), -ENOMEM. The plan holds with its whole arena in use from the first event on
- * (that is how it is reserved): predicted bytes are never more than budget - guard.
+ * 0 (see status), -EAGAIN (costs are not ready), -EINVAL (a budget beyond anything that exists), -ENOMEM. The plan holds
+ * with its whole arena in use from the first event on (that is how it is reserved): predicted bytes are never more than
+ * budget - guard.
  */
 int rs_plan_make(const struct rs_costs *c, const struct rs_wish *wish, struct rs_planned *ret);
 void rs_planned_free(struct rs_planned *p);

@@ -131,7 +131,8 @@ static int copy_plan(struct rs_queue q, const struct rs_plan_head *head,
 		p->entry[i].plan = *x;
 		p->backward[x->order] = rs_max64(p->backward[x->order], x->backward);
 	}
-	qsort(p->entry, head->n, sizeof(*p->entry), by_key);
+	if (head->n)
+		qsort(p->entry, head->n, sizeof(*p->entry), by_key);
 	*ret = p;
 	return 0;
 }
