@@ -28,11 +28,12 @@ struct rs_event {
 	UT_hash_handle hh;
 };
 
-static void join(struct rs_clock *to, const struct rs_clock *from)
+/* Of queues that have not been met nobody knows anything. */
+static void join(const struct rs_engine *e, struct rs_clock *to, const struct rs_clock *from)
 {
-	unsigned i;
+	uint32_t i, n = e->queues.n < RS_CLOCKS ? e->queues.n : RS_CLOCKS;
 
-	for (i = 0; i < RS_CLOCKS; i++)
+	for (i = 0; i < n; i++)
 		if (to->t[i] < from->t[i])
 			to->t[i] = from->t[i];
 }
@@ -58,7 +59,7 @@ static void join_all(struct rs_engine *e, struct rs_clock *to, uint64_t ctx)
 
 	for (i = 0; i < e->queues.n && i < RS_CLOCKS; i++)
 		if (e->queues.v[i].clock && (!ctx || e->queues.v[i].q.ctx == ctx))
-			join(to, e->queues.v[i].clock);
+			join(e, to, e->queues.v[i].clock);
 }
 
 /* The legacy stream waits for the blocking streams of its context. */
@@ -72,7 +73,7 @@ static void enter_legacy(struct rs_engine *e, uint32_t legacy)
 
 		if (i != legacy && s->clock && !s->free_running &&
 		    s->q.ctx == e->queues.v[legacy].q.ctx)
-			join(c, s->clock);
+			join(e, c, s->clock);
 	}
 }
 
@@ -93,7 +94,7 @@ static void enter_blocking(struct rs_engine *e, uint32_t q)
 		if (!is_legacy(other) || other->dead || other->q.ctx != s->q.ctx)
 			continue;
 		if (other->clock)
-			join(s->clock, other->clock);
+			join(e, s->clock, other->clock);
 	}
 }
 
@@ -117,7 +118,7 @@ static struct rs_clock *enter(struct rs_engine *e, uint32_t q)
 	if (!c)
 		return NULL;
 	catch_up(e);
-	join(c, &e->host);
+	join(e, c, &e->host);
 	if (is_legacy(&e->queues.v[q]))
 		enter_legacy(e, q);
 	else if (!e->queues.v[q].free_running)
@@ -312,7 +313,7 @@ void rs_engine_event_wait(struct rs_engine *e, struct rs_thread *t, struct rs_qu
 	c = enter(e, rs_queue_id(e, t, q));
 	ev = find_event(e, event);
 	if (c)
-		join(c, ev ? &ev->clock : &e->everything_known);
+		join(e, c, ev ? &ev->clock : &e->everything_known);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -337,7 +338,7 @@ void rs_engine_synced_queue(struct rs_engine *e, struct rs_thread *t, struct rs_
 		return;
 	pthread_mutex_lock(&e->lock);
 	c = enter(e, rs_queue_id(e, t, q));
-	join(&e->host, c ? c : &e->everything_known);
+	join(e, &e->host, c ? c : &e->everything_known);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -349,7 +350,7 @@ void rs_engine_synced_event(struct rs_engine *e, uint64_t event)
 		return;
 	pthread_mutex_lock(&e->lock);
 	ev = find_event(e, event);
-	join(&e->host, ev ? &ev->clock : &e->everything_known);
+	join(e, &e->host, ev ? &ev->clock : &e->everything_known);
 	pthread_mutex_unlock(&e->lock);
 }
 
