@@ -249,7 +249,10 @@ static const char *check_plan(const json_t *o)
 		number(o, numbers[i], &bad);
 	if (options && !json_is_object(options))
 		return "options";
-	json_object_foreach(options, key, value) number(options, key, &bad);
+	json_object_foreach(options, key, value)
+	{
+		number(options, key, &bad);
+	}
 	return bad;
 }
 
