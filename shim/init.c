@@ -245,7 +245,7 @@ static void configure_plans(struct rs_engine_config *config)
 	const struct rs_options *o = &rs_state.opt;
 
 	config->costs = o->costs || o->learn || o->budget || o->plan[0] || o->cupti;
-	config->profile |= o->budget && rs_state.mode == RS_MODE_PRESERVE;
+	config->profile |= (o->budget || o->plan[0]) && rs_state.mode == RS_MODE_PRESERVE;
 }
 
 void rs_init_start(void)

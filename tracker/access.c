@@ -94,13 +94,16 @@ static int split_windows(const struct claiming *k)
 	return err;
 }
 
-/* Of a whole range: is a write expected anywhere in it? Where nobody knows of any, anywhere. */
+/*
+ * Of a whole range: is a write expected anywhere in it? Where nobody knows of any, anywhere; but a plan has no room for all
+ * that is read, and when the write comes is early enough.
+ */
 static int is_hazardous(const struct claiming *k)
 {
 	uint64_t until = k->end;
 
 	if (k->s->terms ? !k->s->terms->windows : !k->told || !rs_profile_knows(k->told))
-		return 1;
+		return !k->s->planned;
 	return is_expected(k, k->at, &until) || until < k->end;
 }
 
