@@ -5,6 +5,7 @@
  *	good       hands over a right area, prints what it is told; publishes a plan that keeps everything
  *	infeasible publishes that nothing fits       off        asks to go on without plans, after the plan
  *	nonsense   a plan of options that do not exist         damaged   a plan whose digest is wrong
+ *	low        a plan that predicts next to nothing        other     one for other segments
  *	deaf       never answers                     hangup     ends each connection at once
  *	garbage    answers with noise                text       with an answer, but no descriptor
  *	refuse     with an error                     cut, long  an area of another size
@@ -124,8 +125,8 @@ static void learn(const struct rs_cost *c)
 					       .invocation = (uint32_t)c->invocation,
 					       .option = is("nonsense") ? 200 : RS_OPTION_RETAIN,
 					       .order = (uint16_t)c->order,
-					       .forward = 1ull << 40,
-					       .backward = 1ull << 40};
+					       .forward = is("low") ? 4096 : 1ull << 40,
+					       .backward = is("low") ? 4096 : 1ull << 40};
 		known = c->order + 1 > known ? (unsigned)c->order + 1 : known;
 	}
 }
@@ -157,6 +158,10 @@ static void publish(void)
 	for (unsigned i = 0; i < known; i++)
 		head.fingerprint =
 			rs_plan_print(head.fingerprint, entries[i].name, entries[i].invocation);
+	if (is("low"))
+		head.peak = 4096;
+	if (is("other"))
+		head.fingerprint ^= 1;
 	if (is("infeasible")) {
 		head.flags = RS_PLAN_INFEASIBLE;
 		head.n = 0;

@@ -104,6 +104,19 @@ def plans():
 	right(p, "nonsense")
 	codes = [e["code"] for e in events(tmp / "nonsense") if e["t"] == "finding"]
 	ok(codes == ["RS071"] and "malformed" in p.stderr, "nonsense: the plan is refused, and that is a finding", p.stderr)
+	for mode, code, state, text in (("low", "RS070", "refused-peak", "4096 were predicted"),
+	                                ("other", "RS071", "refused-segments", "other segments")):
+		planner = Peer(mode)
+		p = train(mode)
+		told = planner.end()
+		right(p, mode)
+		lines = events(tmp / mode)
+		codes = [e["code"] for e in lines if e["t"] == "finding"]
+		states = [e["state"] for e in lines if e["t"] == "plan"]
+		ok(codes == [code] and states == [state] and text in p.stderr, f"{mode}: refused after its first step, and that is said",
+		   f"{codes} {states}\n{p.stderr}")
+		ok(kept(p.stdout).count(3) == 1 and kept(p.stdout)[-1] == 0, f"{mode}: it held for that step only", p.stdout)
+		ok([line for line in told if line.startswith("state") and int(line.split()[1]) > 3], f"{mode}: the planner knows", told)
 	planner = Peer("infeasible")
 	p = train("infeasible")
 	planner.end()
@@ -142,6 +155,24 @@ int main(void)
 	same(told[:1] + told[-1:], [f"hello {p.pid}", "gone"], "without a step: linked to a planner that came late")
 
 
+def frozen():
+	"""A planner whose heart has stopped is left after ten seconds, with its last plan."""
+	planner, flag = Peer("frozen"), tmp / "hold"
+	flag.write_text("")
+	p = subprocess.Popen([CLIENT, "--steps=4", "--segments=3", "--pause=100000", f"--hold={flag}"], stdout=subprocess.PIPE, text=True,
+	                     env=environment(REPLAYSHIM_MODE="preserve", REPLAYSHIM_BUDGET="64MiB", REPLAYSHIM_PLANNER="peer",
+	                                     XDG_RUNTIME_DIR=runtime, REPLAYSHIM_OUT=tmp / "frozen", REPLAYSHIM_QUIET=1))
+	try:
+		planner.process.wait(timeout=40)
+	except subprocess.TimeoutExpired:
+		pass
+	time.sleep(2)
+	flag.unlink()
+	out = p.communicate(timeout=60)[0]
+	ok("gone" in planner.end(), "frozen: the planner is left")
+	ok(p.returncode == 0 and slowest(out) < SLOWEST and kept(out)[-3:] == [3, 3, 3], "frozen: its plan stays", out)
+
+
 def untrusted():
 	for mode in (0o755, 0o777):
 		os.chmod(sockets, mode)
@@ -165,13 +196,7 @@ def untrusted():
 	ok("need REPLAYSHIM_MODE=preserve" in p.stderr, "audit: a budget needs preserve", p.stderr)
 
 
-def main():
-	good()
-	hostile()
-	plans()
-	long_step()
-	untrusted()
-	done()
-
-
-main()
+for test in (good, hostile, plans, long_step, frozen, untrusted):
+	if not sys.argv[1:] or test.__name__ in sys.argv[1:]:
+		test()
+done()
