@@ -78,13 +78,15 @@ static inline void rs_call_begin(struct rs_call *c, struct rs_tls *t, enum rs_ep
 				 enum rs_call_kind kind, CUstream stream, enum rs_flavour flavour,
 				 const struct rs_access *access)
 {
-	_Static_assert(sizeof(*c) == 112, "a new field is set here, too");
+	_Static_assert(sizeof(*c) == 128, "a new field is set here, too");
 	c->name = rs_ep_info[ep].name;
 	c->ident = rs_digest_mix(kind + 1);
 	c->kind = kind;
 	c->q = rs_queue_of(t, stream, flavour);
 	c->access = access;
 	c->generation = rs_engine_generation(rs_state.engine);
+	c->args = NULL;
+	c->arg_bytes = 0;
 	c->naccess = 0;
 	c->everything = c->host_effect = c->untracked = c->synchronous = 0;
 	c->capturing = (uint8_t)rs_queue_capturing(stream, flavour);

@@ -315,6 +315,10 @@ static void describe_known(struct rs_call *c, struct rs_tls *t, const struct rs_
 	uint64_t generation;
 
 	c->everything = 1;
+	if (n->has_params) {
+		c->args = n->b.data;
+		c->arg_bytes = (uint32_t)n->b.n;
+	}
 	if (rs_unlikely(!n->k)) {
 		rs_count(unknown_kernel);
 		return;
@@ -336,6 +340,7 @@ void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_lau
 
 	recognise(&n, t, l);
 	describe_known(c, t, l, &n);
+	c->args = NULL; /* a graph's nodes are launched later than they are described */
 }
 
 /* The same launch as before, which needed nothing then and needs nothing now. */

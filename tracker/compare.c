@@ -147,10 +147,10 @@ static void report(struct rs_engine *e, const struct rs_replay *r, struct outcom
 	rs_json_u64(&j, "invocation", r->invocation);
 	rs_json_u64(&j, "replay", r->k);
 	rs_json_u64(&j, "step", r->step);
-	if (c) {
+	if (c && c->alloc)
 		write_state(&j, c, off);
+	if (c)
 		write_writer(&j, &c->writer);
-	}
 	rs_json_str(&j, "text", info->title);
 	rs_records_write(e->records, RS_RECORD_EVENTS, &j);
 }
@@ -171,6 +171,7 @@ static void judge_check(struct rs_engine *e, const struct rs_replay *r, struct o
 		report(e, r, o,
 		       at == -2	   ? c->reason
 		       : !c->exact ? RS_FINDING_CANNOT_TELL
+		       : c->unseen ? RS_FINDING_UNSEEN_WRITER
 				   : RS_FINDING_STATE_OVERWRITTEN,
 		       c, off);
 		break;
@@ -192,6 +193,9 @@ static void judge_check(struct rs_engine *e, const struct rs_replay *r, struct o
 	case RS_CHECK_BROKEN:
 		worse(&o->entry, V_UNKNOWN);
 		report(e, r, o, RS_FINDING_CONTRACT_BROKEN, c, c->off);
+		break;
+	case RS_CHECK_FREED:
+		report(e, r, o, RS_FINDING_FREED_EARLY, c, c->off);
 		break;
 	case RS_CHECK_PRODUCT:
 		worse(&o->product, at == -2 || !c->exact ? V_UNKNOWN : V_DIFFERENT);
@@ -227,10 +231,13 @@ static const struct {
 	{RS_F_HOST_EFFECT, RS_FINDING_HOST_EFFECT, V_EQUAL, V_EQUAL, V_EQUAL},
 	{RS_F_ABORTED, RS_FINDING_ABORTED, V_EQUAL, V_EQUAL, V_EQUAL},
 	{RS_F_STRUCTURE, RS_FINDING_STRUCTURE, V_EQUAL, V_EQUAL, V_EQUAL},
+	{RS_F_ARGUMENTS, RS_FINDING_ARGUMENTS, V_EQUAL, V_EQUAL, V_EQUAL},
+	{RS_F_RESIDENCY, RS_FINDING_RESIDENCY, V_EQUAL, V_EQUAL, V_EQUAL},
 };
 
 static void judge_flags(struct rs_engine *e, const struct rs_replay *r, struct outcome *o)
 {
+	const struct rs_check arguments = {.writer = r->arguments};
 	unsigned i;
 
 	for (i = 0; i < sizeof(flag_rules) / sizeof(flag_rules[0]); i++) {
@@ -241,7 +248,8 @@ static void judge_flags(struct rs_engine *e, const struct rs_replay *r, struct o
 		worse(&o->after, flag_rules[i].after);
 		/* a missing snapshot has already been reported with its place, if it has one */
 		if (!(o->codes & 1ull << flag_rules[i].finding))
-			report(e, r, o, flag_rules[i].finding, NULL, 0);
+			report(e, r, o, flag_rules[i].finding,
+			       flag_rules[i].flag == RS_F_ARGUMENTS ? &arguments : NULL, 0);
 	}
 }
 

@@ -223,12 +223,13 @@ void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 {
 	struct rs_alloc *a;
 
-	(void)t;
 	if (!addr || !bytes)
 		return;
 	pthread_mutex_lock(&e->lock);
 	a = rs_alloc_new(e, bytes, kind);
 	if (a) {
+		if (kind != RS_ALLOC_GLOBAL)
+			rs_windows_balance(e, t, (int64_t)bytes);
 		a->base = addr;
 		a->ctx = q.ctx;
 		if (enter_range(e, a)) {
@@ -238,6 +239,24 @@ void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 		rs_map_changed(e);
 	}
 	pthread_mutex_unlock(&e->lock);
+}
+
+/* engine.lock held. */
+static void tell_readers(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			 struct rs_alloc *a)
+{
+	struct rs_writer who = {
+		.name = "free", .kind = RS_CALL_OTHER, .step = e->step, .window = ""};
+	const struct rs_window *w;
+
+	for (w = t ? t->top : NULL; w && !*who.window; w = w->up)
+		who.window = w->label;
+	/* a free that is not part of a stream waits for the device's work */
+	if (q.stream && e->config.order) {
+		who.q = rs_queue_id(e, t, q);
+		who.tick = rs_order_tick(e, who.q);
+	}
+	rs_memory_leaves(e, a, &who);
 }
 
 struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
@@ -259,6 +278,10 @@ struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, 
 
 			rs_oplist_order(&list, RS_QBIT(a->fence - 1), id);
 		}
+		if (a->kind != RS_ALLOC_GLOBAL)
+			rs_windows_balance(e, t, -(int64_t)a->size);
+		if (e->pending)
+			tell_readers(e, t, q, a);
 		rs_addrmap_remove(e->map, a->base);
 		rs_map_changed(e);
 		a->dead = 1; /* no work on it is planned any more */
@@ -275,6 +298,7 @@ void rs_engine_free_end(struct rs_engine *e, struct rs_alloc *a, int ok)
 	pthread_mutex_lock(&e->lock);
 	if (!ok) {
 		a->dead = 0;
+		rs_memory_stays(e, a);
 		ok = rs_addrmap_insert(e->map, a->base, a->size, a) != 0;
 		rs_map_changed(e);
 		e->stats.internal_errors += (uint64_t)ok;

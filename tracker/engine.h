@@ -226,6 +226,8 @@ struct rs_call {
 	const struct rs_access *access;
 	uint64_t generation; /* rs_engine_generation before the accesses were looked up */
 	unsigned naccess;
+	const void *args; /* a kernel's parameters, until the call is over; NULL: not known */
+	uint32_t arg_bytes;
 	uint8_t everything;   /* may read and write any allocation (unknown writer) */
 	uint8_t host_effect;  /* copies to host memory or runs host code */
 	uint8_t untracked;    /* dereferences an address outside of every known allocation */

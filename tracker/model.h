@@ -259,6 +259,7 @@ struct rs_logged_call {
 	const char *name;
 	uint64_t call;	   /* number of the call, pairs before and after */
 	uint64_t repeated; /* number of the call of a replay that was paired with it last */
+	uint64_t scalars;  /* digest of a kernel's arguments that point nowhere; 0: not known */
 	uint8_t refused;   /* the driver has not made it */
 	uint32_t first, n; /* into accesses */
 };
@@ -279,6 +280,14 @@ enum rs_flag {
 	RS_F_OTHER_CALLS = 4096, /* a contract of other code */
 	RS_F_KEPT = 8192,	 /* replayed although its activations were to be kept */
 	RS_F_SPENT = 16384,	 /* replayed more often than was expected */
+	RS_F_ARGUMENTS = 32768,	 /* a kernel got other numbers */
+	RS_F_RESIDENCY = 65536,	 /* other allocations and frees */
+};
+
+/* What a window allocates and frees. */
+struct rs_balance {
+	uint32_t calls;
+	int64_t bytes;
 };
 
 /* An access without order to another one: the first that was noticed. */
@@ -330,6 +339,8 @@ struct rs_segment {
 	struct rs_policy policy;
 	const struct rs_terms *terms; /* NULL: none */
 	struct rs_race broken;	      /* where the terms were contradicted */
+	struct rs_race freed;	      /* what it has read was freed */
+	struct rs_balance balance;
 	uint64_t begin_ns;
 	uint32_t refs; /* the pending list, windows, records in flight */
 	uint32_t replays;
@@ -356,13 +367,15 @@ enum rs_check_kind {
 	RS_CHECK_RESTORE,
 	RS_CHECK_SAMPLE, /* of bytes that nobody was seen to write */
 	RS_CHECK_RACE,	 /* no digests: there was no order */
-	RS_CHECK_BROKEN	 /* no digests: the contract says something else */
+	RS_CHECK_BROKEN, /* no digests: the contract says something else */
+	RS_CHECK_FREED	 /* no digests: the memory is gone */
 };
 
 /* Two digests that should be equal, once the device has made them; NULL: cannot be told. */
 struct rs_check {
 	uint8_t kind;	/* enum rs_check_kind */
 	uint8_t exact;	/* a difference is one, not a stale byte in a gap */
+	uint8_t unseen; /* nobody was seen to write there */
 	uint8_t reason; /* enum rs_finding: why a or b is missing */
 	struct rs_words *a, *b;
 	struct rs_alloc *alloc;
@@ -381,11 +394,12 @@ struct rs_replay {
 	uint64_t begin_ns, end_ns;
 	RS_VEC(struct rs_check) checks;
 	uint32_t extra, skipped; /* calls that the forward did not make; that the replay left out */
-	uint32_t pins;		 /* operations in flight that may still have something to say */
-	uint8_t busy;		 /* a thread is asking the driver about `event` */
-	uint64_t event;		 /* 0: nothing to wait for */
-	uint64_t ctx;		 /* of the event */
-	uint64_t fenced;	 /* queue bits of the fences that its window has set */
+	struct rs_writer arguments; /* the first kernel that got other numbers */
+	uint32_t pins;		    /* operations in flight that may still have something to say */
+	uint8_t busy;		    /* a thread is asking the driver about `event` */
+	uint64_t event;		    /* 0: nothing to wait for */
+	uint64_t ctx;		    /* of the event */
+	uint64_t fenced;	    /* queue bits of the fences that its window has set */
 	uint8_t covered; /* when the event has passed, so has everything behind those fences */
 	struct rs_replay *next;
 };
@@ -420,9 +434,10 @@ struct rs_window {
 	struct rs_touch *touches; /* replay's own; a forward's live in the segment */
 	RS_VEC(struct rs_hold) holds;
 	struct rs_replay *rec;
-	uint32_t draw_at;	       /* replay: next draw of the forward */
-	uint32_t log_at;	       /* replay: next call of the forward's log */
-	uint32_t after_at;	       /* behind the log's entry of the last call that was made */
+	uint32_t draw_at;  /* replay: next draw of the forward */
+	uint32_t log_at;   /* replay: next call of the forward's log */
+	uint32_t after_at; /* behind the log's entry of the last call that was made */
+	struct rs_balance balance;
 	uint64_t matched_call;	       /* replay: number of the call that matched ... */
 	uint32_t matched;	       /* ... this entry of the log */
 	uint64_t queues;	       /* bits used inside */
@@ -722,6 +737,8 @@ void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q, struct rs_rep
 void rs_fences_over(struct rs_engine *e, struct rs_replay *rec);
 int rs_range_is_live(const struct rs_alloc *a, uint64_t off, uint64_t len, uint64_t ver);
 void rs_op_concerns(struct rs_op *op, struct rs_replay *rec);
+void rs_memory_leaves(struct rs_engine *e, struct rs_alloc *a, const struct rs_writer *who);
+void rs_memory_stays(struct rs_engine *e, struct rs_alloc *a);
 void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len);
 
 /* restore.c */
@@ -750,6 +767,7 @@ void rs_replay_finish_ctx(struct rs_engine *e, uint64_t ctx);
 void rs_draws_free(struct rs_engine *e, struct rs_segment *s);
 
 /* window.c */
+void rs_windows_balance(struct rs_engine *e, const struct rs_thread *t, int64_t bytes);
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);
 void rs_segment_note(struct rs_segment *s, enum rs_check_kind kind, struct rs_alloc *a,
 		     uint64_t off, uint64_t len, const struct rs_writer *writer);

@@ -6,6 +6,7 @@
  * Callers: access.c, with engine.lock held.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tracker/callstate.h"
 
@@ -23,6 +24,35 @@ static enum rs_class class_at(const struct rs_window *w, const struct rs_range *
 	return RS_CLASS_NONE;
 }
 
+/* A kernel's arguments but for those that point to memory; 0: they are not known. */
+static uint64_t scalars_of(const struct rs_callstate *c)
+{
+	const uint8_t *args = c->call->args;
+	uint64_t h = c->call->arg_bytes, word, base, bytes;
+	uint32_t at;
+
+	for (at = 0; args && at < c->call->arg_bytes; at += 8) {
+		word = 0;
+		memcpy(&word, args + at, rs_min64(8, c->call->arg_bytes - at));
+		if (word >> 32 && rs_addrmap_find(c->e->map, word, &base, &bytes))
+			word = 0;
+		h = rs_digest_mix(h * RS_DIGEST_K + word);
+	}
+	return args ? h | 1 : 0;
+}
+
+/* Has the forward's call been given the same numbers? */
+static void compare_scalars(const struct rs_callstate *c, struct rs_window *w,
+			    const struct rs_logged_call *lc)
+{
+	uint64_t now = lc->scalars ? scalars_of(c) : 0;
+
+	if (!now || now == lc->scalars || w->rec->flags & RS_F_ARGUMENTS)
+		return;
+	w->rec->flags |= RS_F_ARGUMENTS;
+	w->rec->arguments = c->who;
+}
+
 void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 {
 	struct rs_segment *s = w->seg;
@@ -36,6 +66,7 @@ void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 	lc->ident = c->call->ident;
 	lc->name = c->call->name;
 	lc->call = c->number;
+	lc->scalars = scalars_of(c);
 	lc->first = s->accesses.n;
 	for (i = 0; i < c->nranges; i++) {
 		const struct rs_range *r = &c->range[i];
@@ -77,6 +108,7 @@ void rs_pair_match(struct rs_callstate *c, struct rs_window *w)
 		w->seg->log.v[i].repeated = c->number;
 		w->matched_call = c->number;
 		w->log_at = i + 1;
+		compare_scalars(c, w, &s->log.v[i]);
 		return;
 	}
 	w->rec->flags |= RS_F_STRUCTURE;

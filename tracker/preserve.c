@@ -309,6 +309,41 @@ static void check_readers(struct rs_engine *e, struct rs_alloc *a, const struct 
 	}
 }
 
+/*
+ * The memory is about to be freed. Who has still to read it? With who->tick the free is part of a stream, and whoever
+ * reads on another one must have come first.
+ */
+void rs_memory_leaves(struct rs_engine *e, struct rs_alloc *a, const struct rs_writer *who)
+{
+	struct rs_segment *s;
+	uint32_t i;
+
+	for (s = e->pending; s; s = s->next) {
+		struct rs_touch *t = rs_touch_find(s->touches, a->serial);
+
+		for (i = 0; t && i < t->claims.n; i++) {
+			const struct rs_claim *c = &t->claims.v[i];
+
+			if (who->tick && c->tick && !rs_order_known(e, c->q, c->tick, who->q))
+				rs_segment_note(s, RS_CHECK_RACE, a, c->off, c->len, who);
+			if (c->cls == RS_CLASS_STATE)
+				rs_segment_note(s, RS_CHECK_FREED, a, c->off, c->len, who);
+		}
+	}
+}
+
+/* The driver has refused to free it. */
+void rs_memory_stays(struct rs_engine *e, struct rs_alloc *a)
+{
+	struct rs_segment *s;
+
+	for (s = e->pending; s; s = s->next)
+		if (s->freed.alloc == a) {
+			s->freed.alloc = NULL;
+			rs_alloc_unref(e, a);
+		}
+}
+
 /* A contract said that nothing of these bytes would be overwritten. */
 static void check_free(struct rs_engine *e, struct rs_alloc *a, const struct rs_ext *x,
 		       const struct rs_writer *writer)

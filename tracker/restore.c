@@ -115,7 +115,7 @@ static void missing(struct rs_replay *r, struct rs_alloc *a, uint64_t off, uint6
  * harmless (the window may overwrite it first), so it is unknown rather than wrong.
  */
 static void compare_entry(struct rs_oplist *l, uint32_t q, struct rs_window *w, struct rs_alloc *a,
-			  struct rs_keep *k, int ambiguous)
+			  struct rs_keep *k, int ambiguous, int unseen)
 {
 	struct rs_words *now;
 	struct rs_check *c;
@@ -127,6 +127,7 @@ static void compare_entry(struct rs_oplist *l, uint32_t q, struct rs_window *w, 
 	c = rs_check_add(w->rec, RS_CHECK_ENTRY, a, k->off, k->len, k->digest, now);
 	if (c) {
 		c->exact = !ambiguous;
+		c->unseen = (uint8_t)unseen;
 		c->reason = RS_FINDING_SNAPSHOT_LOST;
 		c->writer = k->killer;
 	}
@@ -349,7 +350,7 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		 * bytes alone. Host memory is not changed behind the host's back either.
 		 */
 		if (e->config.mode == RS_MODE_AUDIT || ambiguous || rs_alloc_is_volatile(a))
-			compare_entry(l, q, w, a, k, ambiguous);
+			compare_entry(l, q, w, a, k, ambiguous, piece.ver == c->ver);
 		else
 			show_entry(e, l, q, w, a, k, off, until - off, reader);
 		off = until;

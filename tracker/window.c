@@ -149,7 +149,9 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 		rs_alloc_unref(e, s->race.alloc);
 	if (s->broken.alloc)
 		rs_alloc_unref(e, s->broken.alloc);
-	s->race.alloc = s->broken.alloc = NULL;
+	if (s->freed.alloc)
+		rs_alloc_unref(e, s->freed.alloc);
+	s->race.alloc = s->broken.alloc = s->freed.alloc = NULL;
 	rs_segment_unref(e, s);
 }
 
@@ -167,7 +169,9 @@ void rs_segment_spend(struct rs_engine *e, struct rs_segment *s)
 void rs_segment_note(struct rs_segment *s, enum rs_check_kind kind, struct rs_alloc *a,
 		     uint64_t off, uint64_t len, const struct rs_writer *writer)
 {
-	struct rs_race *r = kind == RS_CHECK_RACE ? &s->race : &s->broken;
+	struct rs_race *r = kind == RS_CHECK_RACE    ? &s->race
+			    : kind == RS_CHECK_FREED ? &s->freed
+						     : &s->broken;
 
 	if (r->alloc)
 		return;
@@ -449,6 +453,10 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		r->flags |= w->seg->flags;
 		pass_on(w, RS_CHECK_RACE, &w->seg->race);
 		pass_on(w, RS_CHECK_BROKEN, &w->seg->broken);
+		pass_on(w, RS_CHECK_FREED, &w->seg->freed);
+		if (w->balance.calls != w->seg->balance.calls ||
+		    w->balance.bytes != w->seg->balance.bytes)
+			r->flags |= RS_F_RESIDENCY;
 		if (e->costing)
 			rs_costs_replay_end(e, w->seg);
 		if (is_over(e, w->seg))
@@ -476,6 +484,7 @@ static struct rs_replay *close_window(struct rs_engine *e, struct rs_oplist *l, 
 	if (w->kind == RS_WINDOW_FORWARD) {
 		w->seg->open = 0;
 		w->seg->flags |= aborted ? RS_F_ABORTED : 0u;
+		w->seg->balance = w->balance;
 		rs_profile_forward(e, w->seg);
 		if (e->costing) {
 			rs_timing_end(e, l, w);
@@ -514,6 +523,22 @@ static void launch_record(struct rs_engine *e, struct rs_oplist *l, struct rs_re
 	__atomic_store_n(e->flight_end, r, __ATOMIC_RELAXED);
 	e->flight_end = &r->next;
 	pthread_mutex_unlock(&e->lock);
+}
+
+static void balance(struct rs_window *w, int64_t bytes)
+{
+	for (; w; w = w->up) {
+		w->balance.calls++;
+		w->balance.bytes += bytes;
+	}
+}
+
+/* Memory was allocated (bytes), or is freed (-bytes). engine.lock held. */
+void rs_windows_balance(struct rs_engine *e, const struct rs_thread *t, int64_t bytes)
+{
+	if (t)
+		balance(t->top, bytes);
+	balance(e->process, bytes);
 }
 
 static struct rs_window *open_window(struct rs_engine *e, const char *text)

@@ -64,8 +64,9 @@ CASES = [
     *[Case(f"c07{how}", dict(**words("L_after_1", 7, 5), **words("L", 10, 6)),
            dict(**words("L_after_1", 5, 3), **words("L", 5, 3)),
            {("moe", 1): diverges(twice(name, "count")),
-            ("moe", 0): diverges({"RS013": [(name, "count")], "RS015": None, "RS016": [(name, "count")]})},
-           {("moe", 0): rejects("RS015", "RS016", after="equal")}) for how, name in (("", "L"), (" unnamed", ""))],
+            ("moe", 0): diverges({"RS013": [(name, "count")], "RS015": None, "RS016": [(name, "count")],
+                                  "RS021": None})},
+           {("moe", 0): rejects("RS015", "RS016", "RS021", after="equal")}) for how, name in (("", "L"), (" unnamed", ""))],
 
     # The host has counted twice; the device's bytes are right, and the note says what is not.
     Case("c08", dict(y=35, N=14), dict(y=35, N=14), {("metrics", 0): match("RS020")}, {("metrics", 0): match("RS020")}),
@@ -85,11 +86,12 @@ CASES = [
          {DROPOUT: diverges({"RS010": [("G1", "draw")], "RS013": [("G0", "draw"), ("G1", "draw")]})}),
     # The right entry does not help where the replay draws at another pace.
     Case("c16", dict(offset=26, **words("second", *bits(1, 21, 5))), dict(offset=16, **words("second", 1, 1, 0, 0, 1)),
-         {("jit", 0): diverges(twice("G", "draw"))}, {("jit", 0): different({"RS001": [("", "draw")]}, after="equal")}),
+         {("jit", 0): diverges({"RS003": None, **twice("G", "draw")})},
+         {("jit", 0): different({"RS001": [("", "draw")], "RS003": None}, after="equal")}),
     Case("c16 restored", dict(offset=10, **words("second", 1, 1, 0, 0, 1)),
          dict(offset=0, **words("second", 1, 1, 0, 0, 1)),
-         {("jit", 0): different({"RS001": [("", "draw")], "RS013": [("G", "draw")]})},
-         {("jit", 0): different({"RS001": [("", "draw")]}, after="equal")}),
+         {("jit", 0): different({"RS001": [("", "draw")], "RS003": None, "RS013": [("G", "draw")]})},
+         {("jit", 0): different({"RS001": [("", "draw")], "RS003": None}, after="equal")}),
 
     # Windows around launches of graphs. The second copy of the generator is the program's own: the forward made it and
     # did not read it, so nothing vouches for it.
@@ -120,12 +122,12 @@ CASES = [
     # Made by the first call: nothing was kept of it before the second one. The replay's own effect is undone.
     Case("c19 lazy", dict(**words("mask", *parity(library(2))), **words("D", *library(3))),
          dict(**words("mask", *parity(library(2))), **words("D", *library(2))),
-         {DROPOUT: diverges({**twice("", "libdrop"), "RS015": None})},
-         {DROPOUT: diverges({"RS010": [("", "libdrop")], "RS015": None}, after="equal")}),
+         {DROPOUT: diverges({**twice("", "libdrop"), "RS015": None, "RS021": None})},
+         {DROPOUT: diverges({"RS010": [("", "libdrop")], "RS015": None, "RS021": None}, after="equal")}),
 
     Case("c20", dict(rows=0), dict(rows=0),
          *[{("route", 0): different({"RS001": [("", "route")], "RS015": None}, after="equal")}] * 2),
-    Case("c20 tuned", dict(rows=0), dict(rows=0), *[{("route", 0): different({"RS001": [("", "sum4")]})}] * 2),
+    Case("c20 tuned", dict(rows=0), dict(rows=0), *[{("route", 0): different({"RS001": [("", "sum4")], "RS003": None})}] * 2),
     Case("c20 alone", dict(rows=0), dict(rows=0),
          *[{("route", 0): rejects("RS015", entry="equal", product="unknown", after="equal")}] * 2),
 
@@ -138,37 +140,40 @@ CASES = [
          *[{("racy", 0): different({"RS001": [("", "count")], "RS015": None})}] * 2),
 
     Case("c22", dict(L=2, rows=5, **Y), dict(L=1, rows=4, **Y),
-         {("dispatch", 0): diverges({**twice("L", "dispatch"), "RS015": None, "RS020": None})},
+         {("dispatch", 0): diverges({**twice("L", "dispatch"), "RS015": None, "RS020": None, "RS021": None})},
          {("dispatch", 0): match("RS020")}),
     Case("c22 saved", dict(L=1, rows=4, **Y), dict(L=1, rows=4, **Y),
-         *[{("dispatch", 0): match("RS015", "RS020")}] * 2),
+         *[{("dispatch", 0): match("RS015", "RS020", "RS021")}] * 2),
 
-    # Other calls, equal bytes: a note. The weight that only the replay reads is the one the forward would have read.
-    Case("c23", dict(y=150, W=100), dict(y=150, W=100), *[{("B", 0): match("RS015")}] * 2),
+    # Other calls, equal bytes: notes. The weight that only the replay reads is the one the forward would have read.
+    Case("c23", dict(y=150, W=100), dict(y=150, W=100), *[{("B", 0): match("RS012", "RS015", "RS021")}] * 2),
     Case("c23 stepped", dict(y=180, W=120), dict(y=180, W=120),
-         *[{("B", 0): diverges({"RS015": None, "RS016": [("W", "halve")]}, product="different", after="equal")}] * 2),
+         *[{("B", 0): diverges({"RS012": [("", "free")], "RS015": None, "RS016": [("W", "halve")], "RS021": None},
+                               product="different", after="equal")}] * 2),
 ]
-KEPT = {"RS010": [("", "add")], "RS015": None}
+KEPT = {"RS010": [("", "add")], "RS015": None, "RS021": None}
 CASES += [
     # A product that the replay takes from where the forward left it, and that was changed in place since.
     Case("c24", dict(y=8, m=8), dict(y=8, m=7),
          {("policy", 0): diverges({"RS013": [("", "add")], **KEPT}, entry="different", product="different")},
          {("policy", 0): diverges(KEPT, entry="different", product="different", after="equal")}),
-    Case("c24 equal", dict(y=6, m=6), dict(y=6, m=6), *[{("policy", 0): match("RS015")}] * 2),
+    Case("c24 equal", dict(y=6, m=6), dict(y=6, m=6), *[{("policy", 0): match("RS015", "RS021")}] * 2),
 
     # Equal at the beginning is not equal.
     *[Case(f"c25{how}", *[words("mask", 0, 0, 1, 1, 1, 1, 1, 0)] * 2,
-           *[{("rbg", 0): different({"RS001": [("", "shards")]}, after="equal")}] * 2) for how in ("", " large")],
+           *[{("rbg", 0): different({"RS001": [("", "shards")], "RS003": None}, after="equal")}] * 2) for how in ("", " large")],
     Case("c25 large same", *[words("mask", 0, 0, 1, 1, 1, 1, 1, 0)] * 2, {}, replays=[("rbg", 0)]),
 
     # What the tool puts back may not land in the next owner's memory, nor old bytes be given to it.
     Case("c27", dict(y=14, owner=255, reused=1), dict(y=7, owner=255, reused=1),
          {("offload", 0): diverges(twice("s", "add"))}),
     Case("c27_recycled", *[dict(y=255, owner=255, reused=1)] * 2,
-         *[{("offload", 0): diverges({"RS011": [("", "scale")]}, product="different", after="equal")}] * 2),
+         *[{("offload", 0): diverges({"RS011": [("", "scale")], "RS012": [("", "free")]}, product="different",
+                                     after="equal")}] * 2),
 
-    # What a replay allocates and nobody frees is the program's: never touched, and no finding.
-    Case("c28", *[dict(y1=26, y0=22, still_there=1, P1=13)] * 2, *[{("module", 1): match("RS015")}] * 2,
+    # What a replay allocates and nobody frees is the program's: never touched, but told of.
+    Case("c28", *[dict(y1=26, y0=22, still_there=1, P1=13)] * 2,
+         *[{("module", 1): match("RS012", "RS015", "RS021")}] * 2,
          replays=[("module", 0), ("module", 1)]),
 
     Case("x3", dict(y=15, grad=107, S=49), dict(y=15, grad=107, S=23),

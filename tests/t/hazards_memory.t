@@ -26,7 +26,7 @@ def case(args, audit=None, preserve=None, **both):
 S = {f"S.{i}": 23 for i in range(4)}
 Y = words("y", 15, 15, 15, 15)
 OTHER = {BLOCK: diverges(["RS016"], entry="unknown", product="different")}
-UNSEEN = {BLOCK: diverges({"RS010": None}, entry="different", product="different", after="equal")}
+UNSEEN = {BLOCK: diverges({"RS052": None}, entry="different", product="different", after="equal")}
 CASES = [
     # A write through one mapping is a write to all.
     case("alias", overwritten("s", "add"), **WRITTEN),
