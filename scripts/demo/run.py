@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """`make demo`: the main job of replayshim, end to end, on a machine without a GPU.
 
-train.py, which knows nothing of replayshim, runs four times on the simulated device: with activations kept (the
-reference), recomputed without the tool, recomputed under audit, recomputed under preserve. Prints what equals the
-reference byte for byte, what the audit found, and one last line: DEMO OK (status 0) or DEMO FAILED: why (status 1).
+train.py runs five times on the simulated device: with activations kept (the reference), recomputed without the tool,
+recomputed under audit, recomputed under preserve, and kept or recomputed as plans for a budget say. Prints what equals
+the reference byte for byte, what the audit found, and one last line: DEMO OK (status 0) or DEMO FAILED: why (status 1).
 
 Environment: RS_BUILD (the build directory), DEMO_SCHED=eager|lazy|random:<seed> (order of the simulated device's
 queues), DEMO_STEPS. Results stay in $RS_BUILD/demo.
@@ -15,6 +15,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -37,14 +38,15 @@ class Failed(Exception):
 class Run:
 	"""One training process, its results and, under the tool, its run directory."""
 
-	def __init__(self, name, text, recompute, mode=None):
+	def __init__(self, name, text, recompute, mode=None, **options):
 		self.name, self.text, self.mode = name, text, mode
 		self.dir = OUT / name
 		self.rs = self.dir / "replayshim"
 		self.results = self.dir / "results.jsonl"
 		self.command = [sys.executable, str(HERE / "train.py"), "--steps", str(STEPS), "--out", str(self.results)]
+		self.options = options
 		if recompute:
-			self.command.append("--recompute")
+			self.command.append("--recompute=" + recompute)
 		self.steps, self.records, self.findings = [], [], []
 
 	def environment(self):
@@ -56,7 +58,7 @@ class Run:
 			env["SIMCUDA_SCHED"] = os.environ["DEMO_SCHED"]
 		if self.mode:
 			env.update(LD_PRELOAD=str(BUILD / "libreplayshim.so"), REPLAYSHIM_MODE=self.mode,
-				REPLAYSHIM_OUT=str(self.rs))
+				REPLAYSHIM_OUT=str(self.rs), **self.options)
 		return env
 
 	def start(self):
@@ -154,7 +156,7 @@ def report(run):
 		raise Failed(f"replayctl report ended with status {done.returncode}")
 
 
-def check(reference, unprotected, audited, preserved):
+def check(reference, unprotected, audited, preserved, planned):
 	"""Raises Failed with the first condition of the demo that does not hold."""
 	if all(equal_steps(unprotected, reference, p) == STEPS for p in ("gradients", "state")):
 		raise Failed("the unprotected run is right: there is no hazard to show")
@@ -166,18 +168,24 @@ def check(reference, unprotected, audited, preserved):
 		for part in parts:
 			if not any(part in n for n in named):
 				raise Failed(f"the audit does not name the {what} ({part}); it names {sorted(named)}")
-	for part in (*PARTS, "optimizer"):
-		n = equal_steps(preserved, reference, part)
-		if n != STEPS:
-			raise Failed(f"preserved: {part} equal in {n} of {STEPS} steps")
+	for run in (preserved, planned):
+		for part in (*PARTS, "optimizer"):
+			n = equal_steps(run, reference, part)
+			if n != STEPS:
+				raise Failed(f"{run.name}: {part} equal in {n} of {STEPS} steps")
+	if set(planned.outcomes()) - {"match"}:  # how many there are depends on when the first plan comes
+		raise Failed(f"planned: records are {planned.outcomes()}")
 	if preserved.outcomes() != {"match": STEPS * SEGMENTS}:
 		raise Failed(f"preserved: records are {preserved.outcomes()}, not {STEPS * SEGMENTS} match")
 
 
 def main():
-	runs = [Run("reference", "activations kept", False), Run("unprotected", "recomputed, without the tool", True),
-		Run("audited", "recomputed, under audit", True, "audit"),
-		Run("preserved", "recomputed, under preserve", True, "preserve")]
+	sockets = tempfile.mkdtemp(prefix="replayshim-")  # of a planner of its own; a path in OUT may be too long for one
+	runs = [Run("reference", "activations kept", None), Run("unprotected", "recomputed, without the tool", "all"),
+		Run("audited", "recomputed, under audit", "all", "audit"),
+		Run("preserved", "recomputed, under preserve", "all", "preserve"),
+		Run("planned", "kept or recomputed as plans for 1 GiB say", "asked", "preserve", REPLAYSHIM_BUDGET="1GiB",
+			XDG_RUNTIME_DIR=sockets)]
 	sched = os.environ.get("DEMO_SCHED")
 	print("replayshim demo: train.py on a simulated device" + (f", queues in order {sched}" if sched else ""))
 	for r in runs:
@@ -195,6 +203,11 @@ def main():
 	except Failed as e:
 		print(f"DEMO FAILED: {e}")
 		return 1
+	finally:
+		if (BUILD / "replayctl").exists():
+			subprocess.run([str(BUILD / "replayctl"), "planner", "--stop"], env={**os.environ, "XDG_RUNTIME_DIR": sockets},
+				stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+		shutil.rmtree(sockets, ignore_errors=True)
 	print("DEMO OK")
 	return 0
 

@@ -6,6 +6,7 @@ An ordinary training script. It needs tinygrad, and marks its segments with NVTX
 
     python train.py --steps 12 --out kept.jsonl                 activations are kept until backward
     python train.py --steps 12 --out again.jsonl --recompute    segments run again in backward
+    python train.py --steps 12 --out asked.jsonl --recompute=asked    as replayshim says, if it is there
 
 The net is a stem (convolution, BatchNorm, ReLU, dropout), one residual block that is applied twice with the same
 weights (so that its BatchNorm has seen other activations between the two), and a head. The head classifies, and pulls
@@ -23,6 +24,7 @@ issue the same kernels; --recompute issues the forward ones twice.
 """
 import argparse
 import csv
+import ctypes
 import gzip
 import hashlib
 import json
@@ -99,13 +101,23 @@ def buffers(module):
 	return kept + list(Tensor._device_rng_counters.values())
 
 
+def is_kept(name):
+	"""Does a plan want the segment's activations kept? Asked of the library that a program may run under."""
+	try:
+		ask = ctypes.CDLL(None).replayshim_retain
+	except AttributeError:
+		return False
+	base, _, invocation = name.partition("#")
+	return ask(base.encode(), ctypes.c_long(int(invocation or -1))) == 1
+
+
 class Segment:
 	"""One invocation of a block: its input, what backward needs of it, and how to get that again."""
 
 	def __init__(self, name, block, x, extra=(), recompute=False):
 		self.name, self.block, self.x, self.extra = name, block, x, extra
 		self.params = [t for t in nn.state.get_parameters(block) if t.is_param]
-		self.recompute = recompute
+		self.recompute = not is_kept(name) if recompute == "asked" else recompute
 		self.output, self.saved = None, None
 
 	def run(self, phase):
@@ -195,7 +207,8 @@ def main():
 	p.add_argument("--batch", type=int, default=32)
 	p.add_argument("--lr", type=float, default=0.02)
 	p.add_argument("--seed", type=int, default=1)
-	p.add_argument("--recompute", action="store_true", help="run segments again in backward instead of keeping them")
+	p.add_argument("--recompute", nargs="?", const="all", choices=("all", "asked"),
+		help="run segments again in backward instead of keeping them")
 	p.add_argument("--out", type=pathlib.Path, help="write a line of results for each step here")
 	args = p.parse_args()
 
