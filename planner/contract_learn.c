@@ -111,7 +111,8 @@ static const char *const verdicts[] = {"replayable", "cannot tell", "not replaya
 /* What a code means once state is preserved: 0 that is put right, 1 cannot be told, 2 is wrong all the same. */
 static int weight(const char *code)
 {
-	static const unsigned right[] = {2, 10, 13, 15, 19, 20, 50}, wrong[] = {1, 11, 31, 52};
+	static const unsigned right[] = {2, 3, 10, 12, 13, 15, 19, 20, 21, 50},
+			      wrong[] = {1, 11, 31, 52};
 	const struct rs_finding_info *info = rs_code_find(code);
 
 	for (size_t i = 0; info && i < sizeof(right) / sizeof(right[0]); i++)
