@@ -35,21 +35,37 @@ static inline struct rs_calm *rs_call_calm_at(struct rs_tls *t, uint64_t dst, ui
 	return &t->calm[((dst ^ src << 1) * RS_DIGEST_K) >> 32 & (RS_CALM - 1)];
 }
 
+/* Time has gone on: is it so still? */
+int rs_call_calm_again(struct rs_tls *t, struct rs_calm *c);
+
 static inline int rs_call_calm(struct rs_tls *t, struct rs_queue q, uint64_t dst, uint64_t src,
 			       uint64_t bytes)
 {
-	const struct rs_calm *c = rs_call_calm_at(t, dst, src);
+	struct rs_calm *c;
 
-	return bytes && c->moment == rs_engine_moment(rs_state.engine) && c->dst == dst &&
-	       c->src == src && c->q.stream == q.stream && c->q.ctx == q.ctx;
+	if (!bytes)
+		return 0;
+	c = rs_call_calm_at(t, dst, src);
+	if (c->dst != dst || c->src != src || c->q.stream != q.stream || c->q.ctx != q.ctx)
+		return 0;
+	return rs_likely(c->moment == rs_engine_moment(rs_state.engine)) ||
+	       rs_call_calm_again(t, c);
 }
 
 /* After rs_engine_before. With option STRICT every call looks for bad records. */
 static inline void rs_call_calm_keep(struct rs_tls *t, const struct rs_call *c, uint64_t dst,
 				     uint64_t src, uint64_t bytes)
 {
-	if (c->calm && bytes && !rs_state.opt.strict)
-		*rs_call_calm_at(t, dst, src) = (struct rs_calm){c->calm, dst, src, c->q};
+	struct rs_calm *at;
+
+	if (!c->calm || !bytes || rs_state.opt.strict)
+		return;
+	at = rs_call_calm_at(t, dst, src);
+	*at = (struct rs_calm){
+		.moment = c->calm, .dst = dst, .src = src, .q = c->q, .generation = c->generation};
+	for (unsigned i = 0; i < c->naccess; i++)
+		*(c->access[i].dir == RS_WRITE ? &at->dst_memory : &at->src_memory) =
+			c->access[i].memory;
 }
 
 /*

@@ -179,7 +179,7 @@ struct rs_ptx_extent *rs_memo_room(struct rs_memo *m, uint32_t n)
 
 void rs_memo_keep(struct rs_memo *m, const struct rs_call *call, uint64_t generation)
 {
-	m->generation = 0;
+	m->generation = m->calm = 0;
 	if (call->naccess > m->access_cap) {
 		struct rs_access *more;
 

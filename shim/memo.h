@@ -53,13 +53,24 @@ static inline uint64_t rs_memo_generation(uint64_t addresses)
 
 /*
  * Has the engine said of this very launch, on this queue, that it needs nothing, and is that still so? Equal
- * arguments reach the same allocations as long as the description is valid (generation); the rest is the moment's business.
+ * arguments reach the same allocations as long as the description is valid (generation); the rest is the moment's business,
+ * or at another one the engine's, who is asked about the same accesses again.
  */
-static inline int rs_memo_is_calm(const struct rs_memo *m, struct rs_queue q)
+static inline int rs_memo_is_calm(struct rs_memo *m, struct rs_tls *t, struct rs_queue q)
 {
-	return m->calm == rs_engine_moment(rs_state.engine) &&
-	       m->generation == rs_memo_generation(rs_engine_generation(rs_state.engine)) &&
-	       m->calm_q.stream == q.stream && m->calm_q.ctx == q.ctx;
+	uint64_t addresses = rs_engine_generation(rs_state.engine), moment;
+
+	if (m->generation != rs_memo_generation(addresses) || !m->calm)
+		return 0;
+	if (rs_likely(m->calm == rs_engine_moment(rs_state.engine) &&
+		      m->calm_q.stream == q.stream && m->calm_q.ctx == q.ctx))
+		return 1;
+	moment = rs_engine_again(rs_state.engine, t->thread, q, m->access, m->naccess, addresses);
+	if (!moment)
+		return 0;
+	m->calm = moment;
+	m->calm_q = q;
+	return 1;
 }
 
 /* The entry for that launch, if it is the one that followed the thread's last launch before; else NULL. */

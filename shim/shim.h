@@ -168,6 +168,8 @@ struct rs_seen {
 struct rs_calm {
 	uint64_t moment, dst, src; /* moment 0: an empty entry */
 	struct rs_queue q;
+	uint64_t generation; /* of addresses, in which these were the memory; NULL: not known */
+	const void *dst_memory, *src_memory;
 };
 #define RS_CALM 128u
 

@@ -354,6 +354,30 @@ struct rs_access *rs_call_scratch(struct rs_tls *t, unsigned n)
 	return a;
 }
 
+int rs_call_calm_again(struct rs_tls *t, struct rs_calm *c)
+{
+	struct rs_access x[2];
+	unsigned n = 0;
+	uint64_t moment;
+
+	if (!c->moment || c->generation != rs_engine_generation(rs_state.engine))
+		return 0;
+	if (c->dst_memory) {
+		x[n].addr = c->dst;
+		x[n].memory = c->dst_memory;
+		x[n++].dir = RS_WRITE;
+	}
+	if (c->src_memory) {
+		x[n].addr = c->src;
+		x[n].memory = c->src_memory;
+		x[n++].dir = RS_READ;
+	}
+	moment = rs_engine_again(rs_state.engine, t->thread, c->q, x, n, c->generation);
+	if (moment)
+		c->moment = moment;
+	return !!moment;
+}
+
 /* The thread's scratch for a batch; without room the call may do anything. */
 static struct rs_access *batch_room(struct copy *c, struct rs_tls *t, size_t count)
 {

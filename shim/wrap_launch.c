@@ -348,7 +348,7 @@ static inline int is_calm(struct rs_tls *t, const struct known *n, CUstream stre
 			  enum rs_flavour flavour)
 {
 	return n->m && !__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED) &&
-	       rs_memo_is_calm(n->m, rs_queue_of(t, stream, flavour));
+	       rs_memo_is_calm(n->m, t, rs_queue_of(t, stream, flavour));
 }
 
 /* With option STRICT every call looks for bad records. */

@@ -24,7 +24,7 @@ MUTATIONS = [
     ("P0 not shown to the replay", "tracker/restore.c",
      "\top = p2 ? rs_oplist_add(l, RS_OP_RESTORE, q) : NULL;", "\top = NULL;"),
     ("any keep of the allocation will do, whatever its version", "tracker/preserve.c",
-     "struct rs_keep *k = rs_keep_find(a, piece->off, piece->ver);", "struct rs_keep *k = a->keeps;"),
+     "struct rs_keep *k = rs_keep_find(a, piece->off, piece->ver);", "struct rs_keep *k = a->keeps.n ? a->keeps.v[0] : NULL;"),
     ("invocations not told apart", "tracker/window.c",
      "if (s->name == name && (int64_t)s->invocation == invocation)", "if (s->name == name)"),
     ("pre-image without the writes of other streams before the restore", "tracker/restore.c",

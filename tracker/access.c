@@ -571,20 +571,19 @@ static struct rs_alloc *loosely(const struct rs_engine *e, const struct rs_acces
 }
 
 /* What is there already is not stored again: threads share these lines. */
-static void leave_marks(struct rs_engine *e, const struct rs_call *call, uint32_t q, uint64_t loose,
-			int looked_up)
+static void leave_marks(struct rs_engine *e, const struct rs_access *x, unsigned n, uint32_t q,
+			uint64_t loose, int looked_up)
 {
 	unsigned i;
 
-	for (i = 0; i < call->naccess; i++) {
-		struct rs_alloc *a = loosely(e, &call->access[i], looked_up);
+	for (i = 0; i < n; i++) {
+		struct rs_alloc *a = loosely(e, &x[i], looked_up);
 
 		if (!a || rs_mapping_of(a))
 			continue;
 		if (!(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q)))
 			__atomic_fetch_or(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
-		if (call->access[i].dir & RS_WRITE &&
-		    __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != loose)
+		if (x[i].dir & RS_WRITE && __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != loose)
 			__atomic_store_n(&a->loose, loose, __ATOMIC_RELAXED);
 	}
 }
@@ -599,29 +598,30 @@ static void leave_marks(struct rs_engine *e, const struct rs_call *call, uint32_
  * such a change takes away. The moment is read first: if anything changes while the call is looked at, what is
  * handed out is an old moment, which never comes again.
  */
-static int follow_loosely(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
+uint64_t rs_engine_again(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
+			 const struct rs_access *x, unsigned n, uint64_t generation)
 {
 	uint64_t moment = __atomic_load_n(&e->moment, __ATOMIC_ACQUIRE);
 	uint64_t loose = __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1;
 	uint32_t epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED), q;
-	int looked_up = call->generation == rs_engine_generation(e), unmarked = 0;
-	const struct rs_known *known = rs_known_queue(e, t, call->q);
+	int looked_up = generation == rs_engine_generation(e), unmarked = 0;
+	const struct rs_known *known = rs_known_queue(e, t, queue);
 	unsigned i;
 
-	if (next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED) ||
-	    call->capturing || call->everything || !known || known->id >= 63)
+	if (next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED) || !known ||
+	    known->id >= 63)
 		return 0;
 	q = known->id;
-	for (i = 0; i < call->naccess; i++) {
-		const struct rs_access *x = &call->access[i];
-		struct rs_alloc *a = loosely(e, x, looked_up);
+	for (i = 0; i < n; i++) {
+		struct rs_alloc *a = loosely(e, &x[i], looked_up);
 
 		if (!a)
 			continue;
-		if (rs_mapping_of(a) || must_wait(e, a, q))
+		if (rs_mapping_of(a) ||
+		    (__atomic_load_n(&a->fence, __ATOMIC_RELAXED) && must_wait(e, a, q)))
 			return 0;
 		unmarked |= !(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q));
-		if (!(x->dir & RS_WRITE))
+		if (!(x[i].dir & RS_WRITE))
 			continue;
 		if (__atomic_load_n(&a->claimed, __ATOMIC_RELAXED) == epoch)
 			return 0;
@@ -629,13 +629,23 @@ static int follow_loosely(struct rs_engine *e, struct rs_thread *t, struct rs_ca
 	}
 	note_use(e, q);
 	if (unmarked)
-		leave_marks(e, call, q, loose, looked_up);
-	if (e->config.order && !call->q.stream &&
+		leave_marks(e, x, n, q, loose, looked_up);
+	if (e->config.order && !queue.stream &&
 	    !__atomic_load_n(&e->legacy_unseen, __ATOMIC_RELAXED))
 		__atomic_store_n(&e->legacy_unseen, 1, __ATOMIC_RELAXED);
+	return moment;
+}
+
+static int follow_loosely(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
+{
+	uint64_t moment = call->capturing || call->everything
+				  ? 0
+				  : rs_engine_again(e, t, call->q, call->access, call->naccess,
+						    call->generation);
+
 	if (!call->synchronous)
 		call->calm = moment;
-	return 1;
+	return !!moment;
 }
 
 static void begin(struct rs_callstate *c, struct rs_thread *t)

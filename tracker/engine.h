@@ -290,6 +290,14 @@ static inline uint64_t rs_engine_moment(const struct rs_engine *e)
 }
 
 /*
+ * For an equal call at another moment: what rs_engine_before would do if the call needs no more than to be remembered, from
+ * its accesses alone. The new moment, or 0: nothing is done, describe it. Not for what is `capturing`, `everything` or
+ * `synchronous`. Of an access only addr, memory and dir matter; generation: of the look-ups.
+ */
+uint64_t rs_engine_again(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			 const struct rs_access *x, unsigned n, uint64_t generation);
+
+/*
  * Both keep errno. A launch of many kernels and copies at once (a graph): before for each in an order that the graph allows,
  * the real call, after for each, in the same order. A write that is over before the launch is (a later call
  * writes the same bytes, or frees them) is then none (dir).

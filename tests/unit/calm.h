@@ -2,7 +2,7 @@
 /*
  * What the shim does with rs_call.calm (shim/call.h, shim/memo.h), for tests of the engine: a call like an earlier
  * one of the thread, on the same allocations, that needed nothing at a moment which is still the moment is not
- * described. Keyed by allocations where the shim has addresses, so that it is taken more often.
+ * described; at another moment the engine is asked once more (rs_engine_again). Keyed by allocations where the shim has addresses, so that it is taken more often.
  */
 #ifndef TESTS_CALM_H
 #define TESTS_CALM_H
@@ -20,7 +20,7 @@ struct calm {
 		unsigned n;
 		uint64_t at[CALM_ACCESSES]; /* an allocation's address, and the direction */
 	} entry[CALM_ENTRIES];
-	unsigned long taken, kept;
+	unsigned long taken, again, kept;
 	unsigned skipped; /* the call between before and after was not described */
 };
 
@@ -47,15 +47,25 @@ static inline void calm_before(struct calm *m, struct rs_engine *e, struct rs_th
 	unsigned i = fits ? calm_key(e, c, at) : 0, k = 0;
 
 	m->skipped = 0;
-	if (fits && m->entry[i].moment == rs_engine_moment(e) && m->entry[i].t == t &&
-	    m->entry[i].n == c->naccess && m->entry[i].q.stream == c->q.stream &&
-	    m->entry[i].q.ctx == c->q.ctx) {
+	if (fits && m->entry[i].moment && m->entry[i].t == t && m->entry[i].n == c->naccess &&
+	    m->entry[i].q.stream == c->q.stream && m->entry[i].q.ctx == c->q.ctx) {
 		while (k < c->naccess && at[k] == m->entry[i].at[k])
 			k++;
-		if (k == c->naccess) {
+		if (k == c->naccess && m->entry[i].moment == rs_engine_moment(e)) {
 			m->taken++;
 			m->skipped = 1;
 			return;
+		}
+		if (k == c->naccess) {
+			uint64_t now =
+				rs_engine_again(e, t, c->q, c->access, c->naccess, c->generation);
+
+			if (now) {
+				m->entry[i].moment = now;
+				m->again++;
+				m->skipped = 1;
+				return;
+			}
 		}
 	}
 	c->calm = 0;
