@@ -36,6 +36,22 @@ static int is_call(const json_t *v)
 	       strspn(s + 2, "0123456789abcdef") == strlen(s) - 2;
 }
 
+/* [call, slot, piece, the other slot, the other piece, bytes] */
+static int is_alias(const json_t *a)
+{
+	static const json_int_t most[] = {UINT32_MAX, UINT16_MAX, UINT16_MAX,
+					  UINT16_MAX, UINT16_MAX, INT64_MAX};
+	const size_t n = sizeof(most) / sizeof(most[0]);
+
+	if (!json_is_array(a) || json_array_size(a) != n)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (!is_count(json_array_get(a, i)) ||
+		    json_integer_value(json_array_get(a, i)) > most[i])
+			return 0;
+	return 1;
+}
+
 static const char *bad_segment(const json_t *o)
 {
 	static const char *const counts[] = {
@@ -43,8 +59,14 @@ static const char *bad_segment(const json_t *o)
 		"product_bytes", "draws",	"draw_bytes", "host_ns",     NULL};
 	static const char *const flags[] = {"host_effect", "captured", "unknown_writer",
 					    "untracked", "cut"};
-	const json_t *calls = json_object_get(o, "calls");
+	const json_t *calls = json_object_get(o, "calls"), *aliases = json_object_get(o, "aliases");
 
+	/* runs of before this was told have none */
+	if (aliases && !json_is_array(aliases))
+		return "aliases";
+	for (size_t i = 0; i < json_array_size(aliases); i++)
+		if (!is_alias(json_array_get(aliases, i)))
+			return "aliases";
 	if (!json_is_array(calls))
 		return "calls";
 	for (size_t i = 0; i < json_array_size(calls); i++)

@@ -416,8 +416,10 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 		if (w->kind == RS_WINDOW_REPLAY)
 			hold_before_write(c, w, &c->range[i]);
 	}
-	if (w->kind == RS_WINDOW_FORWARD)
+	if (w->kind == RS_WINDOW_FORWARD) {
+		rs_profile_aliases(c, w);
 		rs_pair_log(c, w);
+	}
 }
 
 static int is_segment_window(const struct rs_window *w)

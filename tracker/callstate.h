@@ -33,6 +33,9 @@ void rs_locate(struct rs_callstate *c, struct rs_thread *t);
 /* window.c: which forward a replay without a number repeats; its first call decides */
 void rs_window_resolve(const struct rs_callstate *c, struct rs_window *w);
 
+/* profile.c */
+void rs_profile_aliases(const struct rs_callstate *c, const struct rs_window *w);
+
 /* pairing.c */
 void rs_pair_log(struct rs_callstate *c, struct rs_window *w);
 void rs_pair_match(struct rs_callstate *c, struct rs_window *w);

@@ -365,12 +365,15 @@ def check_diff(directory):
     removed = segment["state"].pop()
     segment.update(verdict="not replayable", calls=["0x1"])
     segment["products"]["bytes"] += 1
+    segment["aliases"] = [[0, 0, 0, 1, 0, 4]]
     contract["segments"].append(dict(segment, name="new"))
     write(other, contract)
     text, as_json = ctl("diff", path, other), ctl("diff", "--json", path, other)
     kinds = {d["kind"] for d in json.loads(as_json.stdout)}
+    ok([d["new"] for d in json.loads(as_json.stdout) if d["what"] == "aliases"] == [[[0, 0, 0, 1, 0, 4]]],
+       "and arguments that have come to name the same bytes", as_json.stdout[:600])
     ok(text.returncode == as_json.returncode == 1 and
-       {"role", "windows", "state removed", "verdict", "calls", "size", "segment added"} <= kinds and
+       {"role", "windows", "state removed", "verdict", "calls", "size", "segment added", "field"} <= kinds and
        all(f": {k}" in text.stdout for k in kinds), "every kind of difference is told", kinds, text.stdout, removed)
     back = {d["kind"] for d in json.loads(ctl("diff", "--json", other, path).stdout)}
     ok({"state added", "segment removed"} <= back, "in both directions", back)

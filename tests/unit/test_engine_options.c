@@ -291,6 +291,7 @@ static void learned(void)
 	if (text && strstr(text, "\"calls\":[\""))
 		calls = strtoull(strstr(text, "\"calls\":[\"") + 10, NULL, 16);
 	ok(calls, "and its calls");
+	ok(text && strstr(text, "\"aliases\":[]"), "none of which names the same bytes twice");
 	ok(text && strstr(text, "\"call\":0,\"slot\":1,\"piece\":0,\"offset\":0,\"bytes\":262144,"
 				"\"role\":\"state\",\"reads\":3,\"reader\":\"three\""),
 	   "a state line says what is read, by whom");
@@ -309,10 +310,44 @@ static void learned(void)
 	rig_stop();
 }
 
+/* Two arguments of one call that overlap; what the window allocates itself is nobody's business. */
+static void aliases(void)
+{
+	const struct rs_engine_config config = {.mode = RS_MODE_AUDIT, .verify = 1, .profile = 1};
+	const char *text;
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_AUDIT);
+	rs_thread_destroy(thr);
+	rs_engine_destroy(eng);
+	eng = rs_engine_create(&config, &fake_ops, rec);
+	memset(&rig_calm, 0, sizeof(rig_calm));
+	thr = rs_thread_create(eng);
+	x = words(N);
+	for (unsigned step = 0; step < 2; step++) {
+		rs_engine_mark(eng, thr, step ? "step:2" : "step:1");
+		PUSH("forward:f");
+		KERNEL(set_first, {x, 0, 10, RS_READ | RS_WRITE, 0, 0});
+		KERNEL(three, {x, 5, 10, RS_WRITE, 1, 0}, {x, 0, 8 + step, RS_READ, 0, 0},
+		       {x, 100, 8, RS_READ, 0, 0});
+		y = words(4);
+		KERNEL(set_first, W_(y, 1), R_(y, 4));
+		POP();
+		drop(y);
+	}
+	now();
+	rs_engine_learned(eng);
+	text = strstr(rig_read("events.jsonl"), "\"t\":\"segment\"");
+	ok(text && strstr(text, "\"aliases\":[[1,0,0,1,0,16]]"),
+	   "call and arguments that name the same bytes, and how many");
+	rig_stop();
+}
+
 int main(void)
 {
 	uint64_t all = N * 4, page = 65536;
 
+	aliases();
 	when(RS_OPTION_UNDO, 0, all, all);
 	when(RS_OPTION_WHOLE, all, all, all);
 	when(RS_OPTION_PAGES, 0, all, page);
