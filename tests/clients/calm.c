@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls outside of segments that are equal to earlier ones, between a forward and its replay: what needed nothing
+ * before must now save what the forward saw. For tests/t/shim_calm.t.
+ *
+ *	calm KIND	KIND: fill, copy, launch, other (the address is of other memory by then), empty (of no bytes before)
+ *
+ * In each round the state is set again and again, a segment reads it, the same call sets it to something else, and the
+ * segment is replayed; prints "round product state", which are right if product is the round's number and state
+ * 100 more.
+ */
+#include "shim/include/replayshim.h"
+#include "tests/clients/drv.h"
+
+#define ROUNDS 4u
+#define BYTES  4096u
+
+static CUdeviceptr state, product, source, other, made;
+static CUfunction inc;
+
+static void set(const char *kind, unsigned value)
+{
+	if (!strcmp(kind, "copy")) {
+		must(cuMemsetD32Async(source, value, 1, NULL));
+		must(cuMemcpyDtoDAsync(state, source, 4, NULL));
+		return;
+	}
+	must(cuMemsetD32Async(state, value, 1, NULL));
+}
+
+static void segment(void)
+{
+	must(cuMemcpyDtoDAsync(product, state, 4, NULL));
+}
+
+/* Something else is pending, so that calls are followed at all. */
+static void pending(void)
+{
+	replayshim_forward_begin("other", REPLAYSHIM_NEXT);
+	must(cuMemcpyDtoDAsync(made, other, 4, NULL));
+	replayshim_forward_end();
+}
+
+static void again(const char *kind, unsigned round)
+{
+	if (!strcmp(kind, "other")) {
+		must(cuMemFree(state));
+		must(cuMemAlloc(&state, BYTES));
+	}
+	if (!strcmp(kind, "empty"))
+		must(cuMemsetD32Async(state, 0, 0, NULL));
+	for (unsigned i = 0; i < 3; i++)
+		set(kind, round);
+}
+
+static void launches(unsigned times)
+{
+	unsigned n = 1;
+	void *args[] = {&state, &n};
+
+	while (times--)
+		must(drv_launch(inc, 1, NULL, args));
+}
+
+int main(int argc, char **argv)
+{
+	CUcontext ctx;
+	CUmodule module;
+	unsigned got[2], launch;
+
+	if (argc != 2)
+		return 2;
+	launch = !strcmp(argv[1], "launch");
+	must(cuInit(0));
+	must(cuCtxCreate(&ctx, NULL, 0, 0));
+	must(cuModuleLoadData(&module, drv_ptx));
+	must(cuModuleGetFunction(&inc, module, "inc"));
+	must(cuMemAlloc(&state, BYTES));
+	must(cuMemAlloc(&product, BYTES));
+	must(cuMemAlloc(&source, BYTES));
+	must(cuMemAlloc(&other, BYTES));
+	must(cuMemAlloc(&made, BYTES));
+	must(cuMemsetD32Async(other, 0, 1, NULL));
+	for (unsigned round = 1; round <= ROUNDS; round++) {
+		replayshim_step((long)round);
+		pending();
+		again(argv[1], round - launch * 3);
+		launches(launch * 3);
+		replayshim_forward_begin("layer", REPLAYSHIM_NEXT);
+		segment();
+		replayshim_forward_end();
+		if (launch)
+			launches(100);
+		else
+			again(strcmp(argv[1], "other") ? argv[1] : "fill", round + 100);
+		replayshim_replay_begin("layer", REPLAYSHIM_NEXT);
+		segment();
+		replayshim_replay_end();
+		must(cuMemcpyDtoH(&got[0], product, 4));
+		must(cuMemcpyDtoH(&got[1], state, 4));
+		printf("%u %u %u\n", round, got[0], got[1]);
+	}
+	return 0;
+}
