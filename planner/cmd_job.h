@@ -16,7 +16,7 @@ struct rs_job {
 	const char *name, *dir, *mode;
 	char **command;
 	int fail_on_warn, error_exitcode, color, verbose;
-	const char *contract; /* audit: to be written; verify: to be kept */
+	const char *contract;	   /* audit: to be written; verify: to be kept */
 	const char *budget, *plan; /* run */
 	int force;
 	char library[PATH_MAX], out[PATH_MAX * 2], dir_abs[PATH_MAX];

@@ -158,15 +158,15 @@ static void settle_entry(struct rs_costing *c, struct rs_cost_entry *entry)
 void rs_costs_step(struct rs_engine *e)
 {
 	struct rs_costing *c = e->costing;
-	struct rs_cost_entry *entry, *next;
-	struct rs_share_entry *share, *after;
+	struct rs_cost_entry *entry;
+	struct rs_share_entry *share;
 	uint64_t now = rs_now_ns();
 	int whole = !c->unplanned && !c->retained;
 
 	rs_costs_phase(e, RS_PHASE_OUTSIDE, NULL);
-	HASH_ITER (hh, c->entries, entry, next)
+	for (entry = c->entries; entry; entry = entry->hh.next)
 		settle_entry(c, entry);
-	HASH_ITER (hh, c->shares, share, after) {
+	for (share = c->shares; share; share = share->hh.next) {
 		most(&share->bytes, share->now_bytes);
 		most(&share->pieces, share->now_pieces);
 		share->now_bytes = share->now_pieces = 0;

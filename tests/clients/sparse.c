@@ -123,8 +123,12 @@ static void give(enum owner owner, CUdeviceptr *p, uint64_t bytes)
 
 #define U(value)	  (&(unsigned){(unsigned)(value)})
 #define RUN(name, n, ...) run(name, n, (void *[]){__VA_ARGS__})
-#define WORDS(bytes)	  ((bytes) / 4)
 #define LOWER(a, b)	  ((a) < (b) ? (a) : (b))
+
+static uint64_t in_words(uint64_t bytes)
+{
+	return bytes / 4;
+}
 
 static void run(const char *name, uint64_t n, void **params)
 {
@@ -150,18 +154,18 @@ static CUdeviceptr fresh_of(const struct segment *s)
 static void write_rows(struct segment *s)
 {
 	uint64_t bytes = cluster_rows * opt.row, j;
+	unsigned row = (unsigned)in_words(opt.row), input = (unsigned)in_words(opt.checkpoint);
 	CUdeviceptr fresh = fresh_of(s), old, to;
 
 	if (!strcmp(opt.writes, "kernel")) {
-		RUN("update", WORDS(written), &s->bank, &s->rows, U(WORDS(opt.row)), &s->input,
-		    U(WORDS(opt.checkpoint)), &fresh, U(WORDS(written)));
+		RUN("update", in_words(written), &s->bank, &s->rows, &row, &s->input, &input,
+		    &fresh, U(in_words(written)));
 		return;
 	}
 	for (j = 0; j < opt.clusters; j++) {
 		old = s->activation + s->start[j] * opt.row;
 		to = fresh + j * bytes;
-		RUN("mix", WORDS(bytes), &to, &old, &s->input, U(WORDS(opt.checkpoint)),
-		    U(WORDS(bytes)));
+		RUN("mix", in_words(bytes), &to, &old, &s->input, &input, U(in_words(bytes)));
 	}
 	for (j = 0; j < opt.clusters; j++)
 		MUST(cuMemcpyDtoDAsync(s->bank + s->start[j] * opt.row, fresh + j * bytes, bytes,
@@ -172,17 +176,17 @@ static void write_rows(struct segment *s)
 static CUdeviceptr compute(struct segment *s)
 {
 	CUdeviceptr fresh, out, *seen = opt.shared ? &s->bank : &s->activation;
-	uint64_t words = WORDS(opt.shared ? opt.bank : seen_bytes);
+	uint64_t words = in_words(opt.shared ? opt.bank : seen_bytes);
 
 	s->activation = take(ACTIVATION, activation_bytes);
 	fresh = fresh_of(s);
 	MUST(cuMemcpyDtoDAsync(s->activation, s->bank, seen_bytes, stream));
-	MUST(cuMemsetD32Async(fresh, 0x5eed, WORDS(activation_bytes - seen_bytes), stream));
+	MUST(cuMemsetD32Async(fresh, 0x5eed, in_words(activation_bytes - seen_bytes), stream));
 	if (!opt.shared && s >= &segments[opt.clean])
 		write_rows(s);
 	out = take(ACTIVATION, opt.checkpoint);
 	MUST(cuMemcpyDtoDAsync(out, s->input, opt.checkpoint, stream));
-	RUN("produce", worked, &out, &s->input, seen, U(words), &fresh, U(WORDS(fresh_bytes)),
+	RUN("produce", worked, &out, &s->input, seen, U(words), &fresh, U(in_words(fresh_bytes)),
 	    U(worked));
 	spend(opt.forward_us);
 	return out;
@@ -216,8 +220,8 @@ static void backward(struct segment *s, uint64_t k)
 	CUdeviceptr gradient = take(ACTIVATION, opt.scratch), fresh = fresh_of(s);
 	CUdeviceptr mine = parameters + k * opt.checkpoint;
 
-	RUN("back", worked, &flow, &gradient, &s->input, &s->activation, U(WORDS(seen_bytes)),
-	    &fresh, U(WORDS(fresh_bytes)), U(worked));
+	RUN("back", worked, &flow, &gradient, &s->input, &s->activation, U(in_words(seen_bytes)),
+	    &fresh, U(in_words(fresh_bytes)), U(worked));
 	RUN("descend", worked, &mine, &gradient, U(worked));
 	spend(opt.backward_us);
 	give(ACTIVATION, &gradient, opt.scratch);
@@ -253,12 +257,12 @@ static void place_rows(struct segment *s, uint64_t step)
 static void enqueue(struct segment *s)
 {
 	uint64_t bytes = cluster_rows * opt.row, j;
+	unsigned input = (unsigned)in_words(opt.checkpoint);
 	CUdeviceptr at;
 
 	for (j = 0; j < opt.clusters; j++) {
 		at = s->bank + s->start[j] * opt.row;
-		RUN("mix", WORDS(bytes), &at, &at, &hidden, U(WORDS(opt.checkpoint)),
-		    U(WORDS(bytes)));
+		RUN("mix", in_words(bytes), &at, &at, &hidden, &input, U(in_words(bytes)));
 	}
 }
 
@@ -268,7 +272,7 @@ static void train_step(uint64_t step, int *retained)
 
 	*retained = 0;
 	hidden = take(ACTIVATION, opt.checkpoint);
-	MUST(cuMemsetD32Async(hidden, (unsigned)(step * 7919 + opt.seed), WORDS(opt.checkpoint),
+	MUST(cuMemsetD32Async(hidden, (unsigned)(step * 7919 + opt.seed), in_words(opt.checkpoint),
 			      stream));
 	for (k = 0; k < opt.segments; k++)
 		forward(&segments[k], retained);
@@ -323,8 +327,8 @@ static void set_up(void)
 	k_seed = 0x9e3779b97f4a7c15ull + opt.seed;
 	parameters = take(PROGRAM, opt.base - opt.checkpoint);
 	flow = take(PROGRAM, opt.checkpoint);
-	MUST(cuMemsetD32(parameters, 1, WORDS(opt.base - opt.checkpoint)));
-	MUST(cuMemsetD32(flow, 0, WORDS(opt.checkpoint)));
+	MUST(cuMemsetD32(parameters, 1, in_words(opt.base - opt.checkpoint)));
+	MUST(cuMemsetD32(flow, 0, in_words(opt.checkpoint)));
 	for (k = 0; k < opt.segments; k++) {
 		struct segment *s = &segments[k];
 
@@ -449,7 +453,7 @@ static const char *work_out(void)
 	if (cluster_rows > rows / opt.clusters)
 		cluster_rows = rows / opt.clusters;
 	written = cluster_rows * opt.clusters * opt.row;
-	worked = WORDS(LOWER(LOWER(opt.checkpoint, opt.scratch), 256 << 10));
+	worked = in_words(LOWER(LOWER(opt.checkpoint, opt.scratch), 256 << 10));
 	activation_bytes = opt.activation - opt.checkpoint;
 	seen_bytes = opt.shared ? LOWER(activation_bytes / 8 * 4, opt.bank) : opt.bank;
 	fresh_bytes = opt.shared ? activation_bytes - seen_bytes : written;
