@@ -503,14 +503,15 @@ int main(int argc, char **argv)
 {
 	static double ns[MAX_STEPS];
 	CUevent from, to;
-	const char *bad;
+	const char *bad, *text;
 	int retained = 0;
 	double began;
 	uint64_t i;
 
 #define X(option, type, preset, help)                                                              \
-	if (preset)                                                                                \
-		get_##type(&opt.option, preset);
+	text = preset;                                                                             \
+	if (text)                                                                                  \
+		get_##type(&opt.option, text);
 	OPTIONS(X)
 #undef X
 	for (int k = 1; k < argc; k++)
