@@ -56,7 +56,10 @@ static void bin_remove(struct rs_engine *e, struct rs_block *b)
 	b->free = 0;
 }
 
-/* The smallest of the first bin that has one large enough; in that bin the fit may be loose. */
+/*
+ * The smallest of the first bin that has one large enough; in that bin the fit may be loose. Rows of a table are all of one
+ * size: the first that fits exactly will do.
+ */
 static struct rs_block *find_free(struct rs_engine *e, uint64_t ctx, uint64_t bytes)
 {
 	struct rs_block *b, *best = NULL;
@@ -65,8 +68,11 @@ static struct rs_block *find_free(struct rs_engine *e, uint64_t ctx, uint64_t by
 	for (n = bin_of(bytes); n < RS_BLOCK_BINS && !best; n++)
 		for (b = e->block_bins[n]; b; b = b->bin_next)
 			if (b->chunk->ctx == ctx && b->bytes >= bytes &&
-			    (!best || b->bytes < best->bytes))
+			    (!best || b->bytes < best->bytes)) {
 				best = b;
+				if (b->bytes == bytes)
+					break;
+			}
 	return best;
 }
 

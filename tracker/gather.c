@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tracker/model.h"
+#include "tracker/ops.h"
 
 /*
  * On the virtual clock of the simulated device two copies take longer than a move of two rows (tests/bench/devops.sh).

@@ -706,16 +706,6 @@ struct rs_queue rs_queue_of(struct rs_engine *e, uint32_t id); /* takes engine.l
 int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to);
 /* Enqueue everything; takes engine.lock afterwards to settle failures. Frees the list. */
 void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l);
-/* Parts of single operations; 0 or -errno. */
-int rs_op_room(struct rs_engine *e, struct rs_op *op);
-int rs_op_copy(struct rs_engine *e, const struct rs_op *op, uint64_t dst, uint64_t src);
-int rs_op_kept(struct rs_engine *e, struct rs_op *op, int err);
-int rs_op_may_restore(const struct rs_op *op);
-uint64_t rs_op_source(const struct rs_op *op);
-int rs_op_digest(struct rs_engine *e, const struct rs_op *op, struct rs_words *w);
-
-/* gather.c: how many operations from the i-th on have been carried out together; 0: none, it has to go alone */
-uint32_t rs_gather_run(struct rs_engine *e, struct rs_oplist *l, uint32_t i);
 
 /* preserve.c */
 struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "tracker/costing.h"
-#include "tracker/model.h"
+#include "tracker/ops.h"
 
 void rs_oplist_init(struct rs_oplist *l)
 {

@@ -283,6 +283,8 @@ void rs_keep_collect(struct rs_engine *e, struct rs_alloc *a, struct rs_keep *k)
 		;
 	memmove(&a->keeps.v[i - 1], &a->keeps.v[i], (a->keeps.n - i) * sizeof(a->keeps.v[0]));
 	a->keeps.n--;
+	if (!a->keeps.n)
+		a->longest_keep = 0;
 	free_keep(e, k);
 }
 

@@ -15,7 +15,7 @@
  */
 #include <stdlib.h>
 
-#include "tracker/model.h"
+#include "tracker/ops.h"
 
 struct rs_thin {
 	struct rs_thin *next;
