@@ -231,7 +231,15 @@ static void backward(struct segment *s, uint64_t k)
 
 /* --- steps -------------------------------------------------------------------------------------- */
 
-/* A cluster in each of as many equal parts of the bank, anywhere in its part. */
+/* Somewhere in a part of the bank, whatever the seed: contracts and plans hold for other data, too. */
+static uint64_t anywhere(const struct segment *s, uint64_t part)
+{
+	uint64_t h = ((uint64_t)(s - segments) * 1000003 + part + 1) * 0x9e3779b97f4a7c15ull;
+
+	return h ^ h >> 31;
+}
+
+/* A cluster in each of as many equal parts of the bank. */
 static void place_rows(struct segment *s, uint64_t step)
 {
 	uint64_t part = opt.bank / opt.row / opt.clusters, j, i;
@@ -241,7 +249,7 @@ static void place_rows(struct segment *s, uint64_t step)
 		uint64_t room = part - cluster_rows + 1;
 
 		if (!step)
-			s->start[j] = (uint32_t)(k_random() % room + j * part);
+			s->start[j] = (uint32_t)(anywhere(s, j) % room + j * part);
 		else if (opt.drift)
 			s->start[j] =
 				(uint32_t)((s->start[j] - j * part + opt.drift) % room + j * part);
