@@ -15,8 +15,9 @@
 
 #include "tracker/model.h"
 
-#define UNIT	    256u
-#define CHUNK_BYTES (8ull << 20)
+#define UNIT	     256u
+#define CHUNK_BYTES  (8ull << 20)
+#define BEYOND_BYTES (64u << 10) /* of a chunk that no plan has foreseen */
 
 /* A chunk; its first block has prev NULL and chunk set like all others. */
 struct rs_chunk {
@@ -120,7 +121,8 @@ static struct rs_block *new_chunk(struct rs_engine *e, struct rs_queue q, uint64
 	int over;
 
 	pthread_mutex_lock(&e->memory_lock);
-	over = e->config.snapshot_max && e->block_bytes + bytes > e->config.snapshot_max;
+	over = (e->config.snapshot_max && e->block_bytes + bytes > e->config.snapshot_max) ||
+	       (e->is_planned && e->block_bytes + bytes > e->planned_most);
 	if (!over)
 		e->block_bytes += bytes;
 	pthread_mutex_unlock(&e->memory_lock);
@@ -149,7 +151,11 @@ static struct rs_block *new_chunk(struct rs_engine *e, struct rs_queue q, uint64
 	return NULL;
 }
 
-/* Small blocks come in chunks; a large one, or one for which a chunk is too much, gets one of its own. */
+/*
+ * Small blocks come in chunks; a large one, or one for which a chunk is too much, gets one of its own. What a plan has
+ * reserved is all that it takes as long as its prediction holds. If the program overwrites more than that, what its budget
+ * leaves is taken bit by bit, and whoever watches the plan sees it.
+ */
 static struct rs_block *grow(struct rs_engine *e, struct rs_queue q, uint64_t bytes)
 {
 	uint64_t chunk = CHUNK_BYTES, most = e->config.snapshot_max, used;
@@ -157,6 +163,8 @@ static struct rs_block *grow(struct rs_engine *e, struct rs_queue q, uint64_t by
 
 	pthread_mutex_lock(&e->memory_lock);
 	used = e->block_bytes;
+	if (e->is_planned)
+		chunk = used < e->planned_bytes ? e->planned_bytes - used : BEYOND_BYTES;
 	pthread_mutex_unlock(&e->memory_lock);
 	if (most && chunk > most - used)
 		chunk = (most - used) & ~(uint64_t)(UNIT - 1);

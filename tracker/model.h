@@ -562,6 +562,9 @@ struct rs_engine {
 	struct rs_words *free_words[20];
 	struct rs_words *used_words, *lost_words;
 	uint64_t block_bytes; /* allocated from the driver */
+	/* Under a plan: what it has reserved for them; and with what its budget leaves beside its peak, the most. */
+	uint64_t planned_bytes, planned_most;
+	uint8_t is_planned;
 
 	/* the program's device memory, rounded as drivers do: now, and most of the present phase */
 	uint64_t device_bytes, device_peak;

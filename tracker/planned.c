@@ -36,7 +36,6 @@ struct rs_planned_run {
 	struct rs_plan_status status;
 	uint64_t print; /* of this step's forwards */
 	uint32_t forwards;
-	uint64_t snapshot_max; /* the program's own limit */
 };
 
 const char *const rs_plan_state_names[RS_PLAN_REFUSED_FORM + 1] = {
@@ -54,11 +53,8 @@ static struct rs_planned_run *run_of(struct rs_engine *e)
 {
 	struct rs_costing *c = e->costing;
 
-	if (c && !c->plan) {
+	if (c && !c->plan)
 		c->plan = calloc(1, sizeof(*c->plan));
-		if (c->plan)
-			c->plan->snapshot_max = e->config.snapshot_max;
-	}
 	return c ? c->plan : NULL;
 }
 
@@ -187,25 +183,24 @@ void rs_engine_plan_status(struct rs_engine *e, struct rs_plan_status *ret)
 
 /* --- between steps ------------------------------------------------------------------------------ */
 
-/* The most that preserved state may take from now on. */
-static void limit(struct rs_engine *e, const struct rs_planned_run *r, const struct plan *p)
+/* What preserved state is to take from now on; see grow() in arena.c. */
+static void limit(struct rs_engine *e, const struct plan *p)
 {
-	uint64_t most = r->snapshot_max;
-
-	if (p)
-		most = p->head.arena ? p->head.arena : 1; /* 0 is no limit */
 	pthread_mutex_lock(&e->memory_lock);
-	e->config.snapshot_max = most;
+	e->is_planned = p != NULL;
+	e->planned_bytes = e->planned_most = p ? p->head.arena : 0;
+	if (p && p->head.budget > p->head.peak)
+		e->planned_most += p->head.budget - p->head.peak;
 	pthread_mutex_unlock(&e->memory_lock);
 }
 
 /* What is free goes back first: of what was reserved for another plan nothing is in use between steps. */
-static int reserve(struct rs_engine *e, const struct rs_planned_run *r, const struct plan *p)
+static int reserve(struct rs_engine *e, const struct plan *p)
 {
 	uint64_t have;
 
 	rs_engine_trim(e);
-	limit(e, r, p);
+	limit(e, p);
 	if (!p || !p->head.arena)
 		return 0;
 	pthread_mutex_lock(&e->memory_lock);
@@ -240,9 +235,9 @@ static void take(struct rs_engine *e, struct rs_planned_run *r, struct plan *p)
 	struct plan *gone = NULL;
 	int err;
 
-	err = reserve(e, r, p);
+	err = reserve(e, p);
 	if (err)
-		reserve(e, r, r->current);
+		reserve(e, r->current);
 	pthread_mutex_lock(&e->lock);
 	if (err) {
 		note_refused(r, p->head.generation, RS_PLAN_REFUSED_MEMORY);
@@ -284,7 +279,7 @@ void rs_planned_step(struct rs_engine *e)
 	if (next)
 		take(e, r, next);
 	else if (again)
-		reserve(e, r, r->current);
+		reserve(e, r->current);
 	free_plan(gone);
 	free_plan(old);
 }
