@@ -2,11 +2,13 @@
 /*
  * A training loop that obeys plans: it asks for each segment whether to keep its activations. For tests/t/planned.t.
  *
- *	planned [--steps=N] [--segments=N] [--pause=MICROSECONDS] [--keep | --deaf] [--children] [--hold=FILE]
+ *	planned [--steps=N] [--segments=N] [--pause=MICROSECONDS] [--keep | --deaf] [--drift] [--children] [--hold=FILE]
  *
  * A segment's forward reads all of its state and its input, makes its activations in memory of their own, hands on an
  * output, and moves a few rows of the state on, in place. Backward adds the activations to the gradient; where they
  * were not kept, it runs the forward again. --keep keeps all (the reference), --deaf never asks and replays all.
+ *
+ * --drift: other rows in each step, so that no plan knows all that will be overwritten.
  *
  * Prints for each step: a digest of states and gradients, the most device memory that was in use (the tool's included; 0 on a
  * device that does not tell), how many segments were kept, and the microseconds of the step. Goes on after its last step for
@@ -39,7 +41,7 @@ static struct segment {
 
 static CUfunction addto;
 static unsigned count = 6;
-static int keep_all, deaf;
+static int keep_all, deaf, drift;
 static uint64_t (*restart_peak)(int);
 static volatile sig_atomic_t signals;
 
@@ -59,7 +61,7 @@ static void compute(struct segment *s, long step, CUdeviceptr output)
 	add(s->activation + STATE, s->input, WORDS(OUTPUT));
 	must(cuMemcpyDtoD(output, s->activation + STATE - OUTPUT / 2, OUTPUT));
 	for (unsigned i = 0; i < ROWS; i++) {
-		unsigned row = ((unsigned)step * 5 + i * 13) % (STATE / ROW);
+		unsigned row = ((drift ? (unsigned)step * 5 : 0) + i * 13) % (STATE / ROW);
 
 		add(s->state + row * ROW, s->activation + i * ROW, WORDS(ROW));
 	}
@@ -215,6 +217,8 @@ int main(int argc, char **argv)
 			children = 1;
 		else if (!strcmp(argv[i], "--keep"))
 			keep_all = 1;
+		else if (!strcmp(argv[i], "--drift"))
+			drift = 1;
 		else if (!strcmp(argv[i], "--deaf"))
 			deaf = 1;
 		else
