@@ -188,7 +188,8 @@ static void limit(struct rs_engine *e, const struct plan *p)
 {
 	pthread_mutex_lock(&e->memory_lock);
 	e->is_planned = p != NULL;
-	e->planned_bytes = e->planned_most = p ? p->head.arena : 0;
+	/* blocks are of 256 bytes and their multiples */
+	e->planned_bytes = e->planned_most = p ? (p->head.arena + 255) & ~255ull : 0;
 	if (p && p->head.budget > p->head.peak)
 		e->planned_most += p->head.budget - p->head.peak;
 	pthread_mutex_unlock(&e->memory_lock);
