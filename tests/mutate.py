@@ -15,9 +15,29 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TESTS = ["test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_arena",
-         "test_engine_options", "test_engine_calm", "test_gather", "test_terms", "test_contract", "test_engine_random"]
+         "test_engine_options", "test_engine_calm", "test_engine_costs", "test_gather", "test_terms", "test_contract",
+         "test_engine_random"]
 
 MUTATIONS = [
+    ("plan: one that took more than was promised stays", "tracker/planned.c",
+     "else if (r->status.measured > r->status.predicted)", "else if (0)"),
+    ("plan: one for other segments is obeyed", "tracker/planned.c",
+     "if (r->forwards != r->current->head.n || r->print != r->current->head.fingerprint)", "if (0)"),
+    ("plan: taken before its step", "tracker/planned.c",
+     "r->waiting->head.from_step <= e->step", "1"),
+    ("plan: the arena has no limit", "tracker/arena.c",
+     "(e->is_planned && e->block_bytes + bytes > e->planned_most)", "0"),
+    ("plan: kept segments are preserved, too", "tracker/access.c", "\t\tif (!w->seg->kept)\n", ""),
+    ("plan: the replay of a kept segment counts", "tracker/window.c",
+     "s->kept ? RS_F_KEPT : s->spent", "s->spent"),
+    ("plan: bytes given back while another replay is open", "tracker/window.c",
+     "\t\tif (w->seg == s)\n\t\t\treturn 0;", "\t\tif (0)\n\t\t\treturn 0;"),
+    ("costs: steps with kept activations are measured", "tracker/costs.c",
+     "if (!c->unplanned && !c->retained && now->forward) {", "if (!c->unplanned && now->forward) {"),
+    ("costs: an optimizer's write counts", "tracker/costs.c",
+     "for (i = 0; i < RS_COST_KEPT && i < s->replays; i++) {", "for (i = 0; i < RS_COST_KEPT; i++) {"),
+    ("costs: a window's time with the tool's own operations", "tracker/timing.c",
+     "ns = ns > t->inner_ns ? ns - t->inner_ns : 0;", ""),
     ("restore to P2 left out", "tracker/restore.c",
      "\top = rs_oplist_add(l, RS_OP_RESTORE, q);\n\tif (!op) {\n\t\tw->rec->flags |= RS_F_LOST;\n\t\treturn;\n\t}",
      "\top = NULL;\n\tif (!op)\n\t\treturn;"),

@@ -345,6 +345,7 @@ void rs_planned_forward(struct rs_engine *e, struct rs_segment *s)
 	s->policy.option = x->plan.option;
 	s->policy.restore = x->plan.restore;
 	s->kept = x->told;
+	e->costing->retained |= s->kept;
 	x->told = 0;
 }
 
