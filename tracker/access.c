@@ -513,11 +513,12 @@ static void everything(struct rs_callstate *c)
 			everything_of(c, w->holds.v[i].alloc);
 }
 
-static void touch_model(struct rs_callstate *c)
+static void touch_model(struct rs_callstate *c, const struct rs_window *w)
 {
 	struct rs_engine *e = c->e;
 	uint32_t i;
 
+	e->ending = w && rs_window_is_last(e, w) ? w->seg : NULL;
 	/* versions only mean something to pending segments */
 	for (i = 0; e->pending && i < c->nranges; i++) {
 		const struct rs_range *r = &c->range[i];
@@ -530,6 +531,7 @@ static void touch_model(struct rs_callstate *c)
 			e->stats.proven_bytes += r->len;
 		rs_write_piecewise(e, c->l, c->q, r->a, r->off, r->len, &c->who);
 	}
+	e->ending = NULL;
 	if (c->call->everything)
 		everything(c);
 }
@@ -693,7 +695,7 @@ __attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thre
 		if (is_segment_window(w))
 			in_window(&c, w);
 	if (!call->capturing)
-		touch_model(&c);
+		touch_model(&c, next_window(t->top));
 	call->private_[1] = c.follow_up;
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);

@@ -30,6 +30,8 @@ static inline const struct rs_access *rs_access_of(const struct rs_callstate *c,
 /* locate.c. Without memory for the list the call becomes one that may do anything. */
 void rs_locate(struct rs_callstate *c, struct rs_thread *t);
 
+/* window.c: is w the only open replay of a segment for which no further one is expected? */
+int rs_window_is_last(const struct rs_engine *e, const struct rs_window *w);
 /* window.c: which forward a replay without a number repeats; its first call decides */
 void rs_window_resolve(const struct rs_callstate *c, struct rs_window *w);
 

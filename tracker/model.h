@@ -521,9 +521,9 @@ struct rs_engine {
 	uint64_t step;
 	uint8_t seen_step;
 	RS_VEC(struct rs_qstate) queues;
-	struct rs_segment *pending;
-	struct rs_window *process; /* start/end windows */
-	uint64_t generation;	   /* queues destroyed so far: cached ids of older ones are void */
+	struct rs_segment *pending, *ending; /* ending: writes now, in its last replay */
+	struct rs_window *process;	     /* start/end windows */
+	uint64_t generation; /* queues destroyed so far: cached ids of older ones are void */
 	uint32_t fences[64]; /* bit by bit of fence_queues: records in flight with such a fence */
 	uint64_t stalling; /* atomic: queues that may wait for memory, see rs_engine_queue_stalls */
 	uint64_t used_since;  /* atomic: of those, the ones with calls after the stall */

@@ -140,6 +140,20 @@ int rs_claimed(struct rs_engine *e, const struct rs_alloc *a, uint64_t off, uint
 	return 0;
 }
 
+/*
+ * The same for bytes that are about to be overwritten. A segment that has been shown them in its last replay, and now
+ * overwrites them itself, needs them no more.
+ */
+static int claimed_still(struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x)
+{
+	struct rs_segment *s;
+
+	for (s = e->pending; s; s = s->next)
+		if (s != e->ending && segment_claims(s, a, x->off, x->len, x->ver))
+			return 1;
+	return 0;
+}
+
 void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len)
 {
 	op->alloc = a;
@@ -427,7 +441,7 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		x = &a->ext.ext[i];
 		if (!x->claimed)
 			continue;
-		if (!rs_claimed(e, a, x->off, x->len, x->ver)) {
+		if (!claimed_still(e, a, x)) {
 			x->claimed = 0;
 			continue;
 		}

@@ -401,16 +401,17 @@ void rs_window_resolve(const struct rs_callstate *c, struct rs_window *w)
 	bind_replay(c->e, w, fits == 1 ? found : NULL);
 }
 
-/* A replay has ended: are no more expected? Without a contract or a plan there may be. */
-static int is_over(const struct rs_engine *e, const struct rs_segment *s)
+/* Are no more replays expected after this one? Without a contract or a plan there may be. */
+int rs_window_is_last(const struct rs_engine *e, const struct rs_window *w)
 {
-	const struct rs_window *w;
+	const struct rs_segment *s = w->kind == RS_WINDOW_REPLAY ? w->seg : NULL;
+	const struct rs_window *other;
 
-	for (w = e->replays; w; w = w->next_replay)
-		if (w->seg == s)
-			return 0;
-	if (s->retired || s->spent)
+	if (!s || s->retired || s->spent)
 		return 0;
+	for (other = e->replays; other; other = other->next_replay)
+		if (other != w && other->seg == s)
+			return 0;
 	if (s->terms && s->terms->replays && s->replays >= s->terms->replays)
 		return 1;
 	return s->planned && rs_costs_replays(s) && s->replays >= rs_costs_replays(s);
@@ -421,6 +422,7 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 	struct rs_replay *r = w->rec;
 	struct rs_window **at;
 	uint32_t q = w->last_q ? w->last_q - 1 : 0;
+	int last;
 
 	for (at = &e->replays; *at; at = &(*at)->next_replay)
 		if (*at == w) {
@@ -433,7 +435,10 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		rs_timing_end(e, l, w);
 		rs_costs_window_closed(e, w, 1, w->seg ? w->seg->cost : NULL);
 	}
+	last = rs_window_is_last(e, w);
+	e->ending = last ? w->seg : NULL;
 	rs_window_release(e, l, w);
+	e->ending = NULL;
 	if (w->last_q) {
 		uint32_t n = l->n;
 
@@ -459,7 +464,7 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 			r->flags |= RS_F_RESIDENCY;
 		if (e->costing)
 			rs_costs_replay_end(e, w->seg);
-		if (is_over(e, w->seg))
+		if (last)
 			rs_segment_spend(e, w->seg);
 		rs_segment_unref(e, w->seg);
 		w->seg = NULL;

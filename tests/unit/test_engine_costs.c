@@ -336,6 +336,28 @@ static void test_small_arena(void)
 	rig_stop();
 }
 
+/* By exchange there is room for what is kept alone: also where the replay writes what it was shown. */
+static void test_swapped(void)
+{
+	struct rs_engine_stats stats;
+
+	start(RS_MODE_PRESERVE);
+	one_step(0, NULL);
+	one_step(1, NULL);
+	make_plan(RS_OPTION_UNDO, RS_OPTION_WHOLE, 8192, 1u << 24);
+	head.budget = head.peak;
+	entry[0].restore = entry[1].restore = RS_RESTORE_SWAP;
+	give();
+	one_step(2, NULL);
+	one_step(3, NULL);
+	step(4);
+	measure();
+	rs_engine_stats(eng, &stats);
+	is_u64(stats.outcome[0], 8, "all replays match");
+	is_u64(usage.arena_bytes, 8192, "in an arena of two states");
+	rig_stop();
+}
+
 static void test_retained(void)
 {
 	static const uint8_t keep[2] = {1, 0};
@@ -463,6 +485,7 @@ int main(void)
 	test_small_arena();
 	test_retained();
 	test_spent();
+	test_swapped();
 	test_nested();
 	test_no_clock();
 	return tap_done();
