@@ -345,7 +345,7 @@ static void test_swapped(void)
 	one_step(0, NULL);
 	one_step(1, NULL);
 	make_plan(RS_OPTION_UNDO, RS_OPTION_WHOLE, 8192, 1u << 24);
-	head.budget = head.peak;
+	head.budget = head.peak + (1u << 20); /* more could be had */
 	entry[0].restore = entry[1].restore = RS_RESTORE_SWAP;
 	give();
 	one_step(2, NULL);
