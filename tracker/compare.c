@@ -337,7 +337,7 @@ static void finalise(struct rs_engine *e, struct rs_replay *r)
 	judge_flags(e, r, &o);
 	judge_products(e, r, &o);
 	e->stats.outcome[outcome_of(&o)]++;
-	rs_costs_outcome(e, r, o.codes, outcome_of(&o) == 2);
+	rs_costs_outcome(e, r, o.codes, outcome_of(&o) == V_DIFFERENT);
 	if (e->records)
 		write_record(e, r, &o);
 	for (i = 0; i < r->checks.n; i++) {

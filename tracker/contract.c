@@ -6,12 +6,9 @@
 #include "tracker/contract.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tracker/json.h"
 
@@ -562,53 +559,16 @@ int rs_contract_parse(char *text, size_t size, struct rs_contract **ret_contract
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-static int read_all(int fd, char **ret_text, size_t *ret_size)
-{
-	size_t size = 0;
-	struct stat st;
-	ssize_t n = 1;
-	char *text;
-
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENODEV;
-	if (st.st_size > (off_t)RS_CONTRACT_MAX_SIZE)
-		return -EFBIG;
-	text = malloc((size_t)st.st_size + 1);
-	if (!text)
-		return -ENOMEM;
-	while (n && size < (size_t)st.st_size) {
-		n = read(fd, text + size, (size_t)st.st_size - size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			int err = -errno;
-
-			free(text);
-			return err;
-		}
-		size += (size_t)n;
-	}
-	*ret_text = text;
-	*ret_size = size;
-	return 0;
-}
-
 int rs_contract_load(const char *path, struct rs_contract **ret_contract,
 		     struct rs_contract_error *ret_error)
 {
 	struct rs_contract *c = NULL;
-	int saved = errno, fd, err;
+	int saved = errno, err;
 	char *text = NULL;
 	size_t size = 0;
 
 	memset(ret_error, 0, sizeof(*ret_error));
-	/* a pipe without a writer must not stop the program */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	err = fd < 0 ? -errno : read_all(fd, &text, &size);
-	if (fd >= 0)
-		close(fd);
+	err = rs_jread_file(path, RS_CONTRACT_MAX_SIZE, &text, &size);
 	if (!err)
 		err = rs_contract_parse(text, size, &c, ret_error);
 	if (err) {

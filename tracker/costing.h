@@ -88,8 +88,8 @@ struct rs_costing {
 	struct rs_cost_entry *phase_of; /* turn: the forward before it */
 	uint64_t phase_least;		/* bytes: see rs_costs_freed */
 	uint8_t retained;		/* in this step the program keeps some activations */
-	uint8_t unplanned; /* planning data of this step are void: it began before we looked, or was cut short */
-	uint8_t replayed; /* in this step, since the last forward */
+	uint8_t partial;		/* this step began before we looked: it does not count */
+	uint8_t replayed;		/* in this step, since the last forward */
 	struct rs_cost_usage usage, now;
 	struct {
 		uint64_t window;
@@ -121,7 +121,7 @@ void rs_costs_forward_begin(struct rs_engine *e, struct rs_segment *s);
 void rs_costs_forward_end(struct rs_engine *e, struct rs_segment *s);
 void rs_costs_replay_begin(struct rs_engine *e, struct rs_segment *s);
 void rs_costs_replay_end(struct rs_engine *e, struct rs_segment *s);
-void rs_costs_retire(struct rs_engine *e, struct rs_segment *s);
+void rs_costs_retire(struct rs_segment *s);
 void rs_costs_overwritten(struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x);
 uint64_t rs_costs_replays(const struct rs_segment *s);
 void rs_costs_outcome(struct rs_engine *e, const struct rs_replay *r, uint64_t codes, int diverged);

@@ -27,7 +27,7 @@ int rs_costs_init(struct rs_engine *e)
 	pthread_mutex_init(&c->lock, NULL);
 	c->running_end = &c->running;
 	c->step_ns = rs_now_ns();
-	c->unplanned = 1;
+	c->partial = 1;
 	e->costing = c;
 	rs_timing_init(e);
 	return 0;
@@ -143,7 +143,7 @@ static void settle_entry(struct rs_costing *c, struct rs_cost_entry *entry)
 
 	if (!now->forward && !now->replay)
 		return;
-	if (!c->unplanned && !c->retained && now->forward) {
+	if (!c->partial && !c->retained && now->forward) {
 		cost->steps++;
 		most(&cost->live_forward, now->live_forward);
 		most(&cost->peak_forward, now->peak_forward);
@@ -161,7 +161,7 @@ void rs_costs_step(struct rs_engine *e)
 	struct rs_cost_entry *entry;
 	struct rs_share_entry *share;
 	uint64_t now = rs_now_ns();
-	int whole = !c->unplanned && !c->retained;
+	int whole = !c->partial && !c->retained;
 
 	rs_costs_phase(e, RS_PHASE_OUTSIDE, NULL);
 	for (entry = c->entries; entry; entry = entry->hh.next)
@@ -183,7 +183,7 @@ void rs_costs_step(struct rs_engine *e)
 	memset(&c->now, 0, sizeof(c->now));
 	c->step_ns = now;
 	c->order = 0;
-	c->retained = c->unplanned = c->replayed = 0;
+	c->retained = c->partial = c->replayed = 0;
 }
 
 /* --- segments ----------------------------------------------------------------------------------- */
@@ -388,14 +388,13 @@ void rs_costs_overwritten(struct rs_engine *e, const struct rs_alloc *a, const s
 }
 
 /* What s needed is known now. */
-void rs_costs_retire(struct rs_engine *e, struct rs_segment *s)
+void rs_costs_retire(struct rs_segment *s)
 {
 	uint64_t bytes = 0, pieces = 0, whole = 0, whole_pieces = 0;
 	struct rs_cost *cost = s->cost ? &s->cost->cost : NULL;
 	const struct rs_touch *t;
 	uint32_t i;
 
-	(void)e;
 	if (!cost || !s->replays)
 		return;
 	for (i = 0; i < RS_COST_KEPT && i < s->replays; i++) {
@@ -574,7 +573,7 @@ void rs_engine_costs_write(struct rs_engine *e)
 		return;
 	pthread_mutex_lock(&e->lock);
 	for (s = e->pending; s; s = s->next)
-		rs_costs_retire(e, s);
+		rs_costs_retire(s);
 	if (e->costing->order) /* the end of the run is that of its last step */
 		rs_costs_step(e);
 	pthread_mutex_unlock(&e->lock);

@@ -67,6 +67,12 @@ static struct rs_window *replay_around(struct rs_engine *e, struct rs_thread *t)
 	return NULL;
 }
 
+/* An open forward whose replay is to be served; one that keeps its activations is not replayed. */
+static int wants_draws(const struct rs_window *w)
+{
+	return !w->closed && w->kind == RS_WINDOW_FORWARD && !w->seg->kept;
+}
+
 /*
  * The forwards that record this draw: those inside the innermost replay, and of the process. All get a
  * reference to d. engine.lock held.
@@ -85,6 +91,8 @@ static void record_in_forwards(struct rs_engine *e, struct rs_thread *t, struct 
 				continue;
 			if (w->kind == RS_WINDOW_REPLAY)
 				break; /* what encloses a replay learns nothing from it */
+			if (!wants_draws(w))
+				continue;
 			draw = RS_PUSH(w->seg->draws);
 			if (!draw) {
 				w->seg->flags |= RS_F_INTERNAL;
@@ -102,10 +110,10 @@ static int forward_open(struct rs_engine *e, const struct rs_thread *t)
 	const struct rs_window *w;
 
 	for (w = t->top; w && (w->closed || w->kind != RS_WINDOW_REPLAY); w = w->up)
-		if (!w->closed && w->kind == RS_WINDOW_FORWARD)
+		if (wants_draws(w))
 			return 1;
 	for (w = e->process; w; w = w->up)
-		if (!w->closed && w->kind == RS_WINDOW_FORWARD)
+		if (wants_draws(w))
 			return 1;
 	return 0;
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See json.h. `expects` is a state of the grammar; the stack of brackets is a word of bits.
- * Callers: contract.c. No locks.
+ * Callers: contract.c, planfile.c. No locks.
  */
 #include "tracker/json.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum expects {
 	E_VALUE,	 /* anywhere a value must stand */
@@ -410,4 +414,48 @@ int rs_jread_skip(struct rs_jread *r)
 int rs_jread_is(const struct rs_jread *r, const char *text)
 {
 	return r->str_len == strlen(text) && !memcmp(r->str, text, r->str_len);
+}
+
+static int read_all(int fd, size_t most, char **ret_text, size_t *ret_size)
+{
+	size_t size = 0;
+	struct stat st;
+	ssize_t n = 1;
+	char *text;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENODEV;
+	if (st.st_size > (off_t)most)
+		return -EFBIG;
+	text = malloc((size_t)st.st_size + 1);
+	if (!text)
+		return -ENOMEM;
+	while (n && size < (size_t)st.st_size) {
+		n = read(fd, text + size, (size_t)st.st_size - size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			int err = -errno;
+
+			free(text);
+			return err;
+		}
+		size += (size_t)n;
+	}
+	*ret_text = text;
+	*ret_size = size;
+	return 0;
+}
+
+int rs_jread_file(const char *path, size_t most, char **ret_text, size_t *ret_size)
+{
+	/* a pipe without a writer must not stop the program */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int err = fd < 0 ? -errno : read_all(fd, most, ret_text, ret_size);
+
+	if (fd >= 0)
+		close(fd);
+	return err;
 }

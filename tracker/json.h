@@ -52,6 +52,11 @@ struct rs_jread {
 
 void rs_jread_begin(struct rs_jread *r, char *text, size_t len);
 enum rs_jtok rs_jread_next(struct rs_jread *r);
+/*
+ * A regular file of at most `most` bytes, whole, into memory that is the caller's. 0, -ENODEV (not a regular file), -EFBIG,
+ * -ENOMEM, or what the system says; errno may change.
+ */
+int rs_jread_file(const char *path, size_t most, char **ret_text, size_t *ret_size);
 /* After a token that begins a value: to its last token. 0, or -EINVAL. */
 int rs_jread_skip(struct rs_jread *r);
 /* The last token is an error from now on, for a reason of the caller's. Returns -EINVAL. */

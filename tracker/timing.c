@@ -380,6 +380,8 @@ void rs_timing_list(struct rs_engine *e, struct rs_oplist *l, const struct rs_wi
 {
 	struct rs_costing *c = e->costing;
 
+	if (l->timing == w->timing) /* of most windows, and calls, nothing is measured */
+		return;
 	pthread_mutex_lock(&c->lock);
 	unref(c, l->timing);
 	l->timing = w->timing;

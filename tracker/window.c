@@ -130,7 +130,7 @@ static void free_touches(struct rs_engine *e, struct rs_touch **table)
 /* Claims are void from here on; keeps that only they needed go. */
 void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 {
-	rs_costs_retire(e, s);
+	rs_costs_retire(s);
 	rs_profile_retire(e, s);
 	s->retired = 1;
 	__atomic_fetch_sub(&e->interested, 1, __ATOMIC_RELAXED);
@@ -158,7 +158,7 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 /* What was seen to be overwritten is settled as if it retired; claims made later in an open forward are not prevented. */
 void rs_segment_spend(struct rs_engine *e, struct rs_segment *s)
 {
-	rs_costs_retire(e, s);
+	rs_costs_retire(s);
 	rs_profile_retire(e, s);
 	s->spent = 1;
 	free_touches(e, &s->touches);
