@@ -37,7 +37,7 @@ MUTATIONS = [
     ("plan: every replay counts as the last", "tracker/window.c",
      "\treturn s->planned && rs_costs_replays(s) && s->replays >= rs_costs_replays(s);", "\treturn 1;"),
     ("costs: steps with kept activations are measured", "tracker/costs.c",
-     "if (!c->unplanned && !c->retained && now->forward) {", "if (!c->unplanned && now->forward) {"),
+     "if (!c->partial && !c->retained && now->forward) {", "if (!c->partial && now->forward) {"),
     ("costs: an optimizer's write counts", "tracker/costs.c",
      "for (i = 0; i < RS_COST_KEPT && i < s->replays; i++) {", "for (i = 0; i < RS_COST_KEPT; i++) {"),
     ("costs: a window's time with the tool's own operations", "tracker/timing.c",
