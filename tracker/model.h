@@ -33,6 +33,7 @@
 #include "tracker/extent.h"
 #include "tracker/findings.h"
 #include "tracker/hash.h"
+#include "tracker/oplist.h"
 #include "tracker/records.h"
 
 static inline uint64_t rs_min64(uint64_t a, uint64_t b)
@@ -463,45 +464,6 @@ struct rs_thread {
 	uint32_t ranges_cap;
 };
 
-/* Device operations planned under the lock, enqueued after it. */
-enum rs_op_kind {
-	RS_OP_ORDER,
-	RS_OP_KEEP,
-	RS_OP_RESTORE,
-	RS_OP_DIGEST,
-	RS_OP_SWAP, /* a keep's bytes and the live ones change places */
-	RS_OP_DIFF, /* which pages a write has changed: thin.c */
-	RS_OP_MOVE, /* part of a keep becomes a keep of its own */
-	RS_OP_MARK  /* a moment in a window: timing.c */
-};
-struct rs_op {
-	uint8_t kind;
-	uint8_t failed;
-	uint64_t mask; /* ORDER: queue bits that `to` must follow */
-	uint32_t to;
-	struct rs_alloc *alloc;
-	uint64_t addr;	       /* of the bytes [off, off + len), 0: they have none */
-	struct rs_keep *keep;  /* KEEP: to take; RESTORE: source */
-	struct rs_keep *guard; /* RESTORE: must be READY first (it holds what is overwritten) */
-	uint64_t off, len;
-	struct rs_words *words;	  /* DIGEST, or KEEP's digest */
-	struct rs_replay *rec;	  /* to flag on failure */
-	struct rs_thin *thin;	  /* DIFF */
-	struct rs_timing *timing; /* MARK */
-	uint8_t unordered;	  /* an earlier order of the list failed */
-	/* SWAP, RESTORE: P2 returns; without a device that swaps, it is copied. MARK: of the window's end */
-	uint8_t back;
-};
-struct rs_oplist {
-	struct rs_op *v;
-	uint32_t n, cap;
-	uint8_t overflow;  /* an operation was lost for lack of memory */
-	uint8_t unordered; /* an order could not be made: nothing may be shown to a replay */
-	struct rs_timing
-		*timing; /* the window that it is part of, if that is measured; a reference */
-	struct rs_op fixed[24];
-};
-
 struct rs_engine {
 	union {
 		struct rs_front front;
@@ -699,16 +661,6 @@ int rs_order_known(const struct rs_engine *e, uint32_t from, uint64_t tick, uint
 void rs_order_forget(struct rs_engine *e); /* all that was enqueued so far counts as ordered */
 void rs_order_reuse(struct rs_engine *e, uint32_t q);
 void rs_order_fini(struct rs_engine *e);
-
-/* oplist.c */
-void rs_oplist_init(struct rs_oplist *l);
-struct rs_op *rs_oplist_add(struct rs_oplist *l, enum rs_op_kind kind, uint32_t to);
-void rs_oplist_order(struct rs_oplist *l, uint64_t mask, uint32_t to);
-struct rs_queue rs_queue_of(struct rs_engine *e, uint32_t id); /* takes engine.lock */
-/* Now, without engine.lock: everything enqueued so far on the queues of mask comes before what follows on `to`. */
-int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to);
-/* Enqueue everything; takes engine.lock afterwards to settle failures. Frees the list. */
-void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l);
 
 /* preserve.c */
 struct rs_keep *rs_keep_find(struct rs_alloc *a, uint64_t off, uint64_t ver);
