@@ -15,6 +15,7 @@
 #include "shim/kernels.h"
 #include "shim/log.h"
 #include "shim/planner.h"
+#include "shim/where.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -270,6 +271,7 @@ void rs_init_start(void)
 	config.buffers = (uint8_t)rs_state.opt.versions;
 	config.profile = (uint8_t)rs_state.opt.learn;
 	configure_plans(&config);
+	rs_where_start(&config);
 	rs_state.engine = rs_engine_create(&config, &rs_devops_ops, rs_state.records);
 	if (!rs_state.engine) {
 		rs_log(RS_LOG_ERROR, "no memory; calls are passed through");

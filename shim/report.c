@@ -6,9 +6,8 @@
 #include "shim/busy.h"
 #include "shim/bypass.h"
 #include "shim/curand.h"
-#include "shim/shim.h"
-
 #include "shim/log.h"
+#include "shim/where.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +113,7 @@ void rs_report_stats(void)
 	rs_coverage_report(&j);
 	rs_json_u64(&j, "draws_unfollowed", rs_curand_unfollowed);
 	rs_json_u64(&j, "draws_host", rs_curand_host);
+	rs_where_report(&j);
 	rs_coverage_names(&j);
 	put_calls(&j, count);
 	rs_records_write(rs_state.records, RS_RECORD_EVENTS, &j);
@@ -130,6 +130,7 @@ void rs_report_step(const char *text)
 		return;
 	__atomic_store_n(&last_step, strtoull(text + 5, NULL, 10), __ATOMIC_RELAXED);
 	rs_busy_step();
+	rs_where_look();
 	rs_report_stats();
 	rs_report_lost();
 }

@@ -7,6 +7,7 @@
  * Callers: the program, any thread. Locks: graph.h.
  */
 #include "shim/graph.h"
+#include "shim/where.h"
 
 #include <string.h>
 
@@ -272,16 +273,20 @@ static struct rs_graph *followed(CUgraphExec exec, int capturing)
 			RS_LEAVE(t, r);                                                            \
 		}                                                                                  \
 		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_OTHER, hStream, flavour, NULL);       \
+		if (!idle)                                                                         \
+			rs_where_hold(t);                                                          \
 		g = followed(exec, call.capturing);                                                \
 		if (!g) {                                                                          \
 			call.everything = 1;                                                       \
 			RS_CALL(t, &call, r, sym, (exec, hStream));                                \
+			rs_where_release(t);                                                       \
 			RS_LEAVE(t, r);                                                            \
 		}                                                                                  \
 		rs_graph_before(t, g, call.q, idle);                                               \
 		r = rs_real.sym(exec, hStream);                                                    \
 		rs_graph_after(t, g, call.q, r, idle);                                             \
 		rs_graph_put(g);                                                                   \
+		rs_where_release(t);                                                               \
 		RS_LEAVE(t, r);                                                                    \
 	}
 LAUNCH(cuGraphLaunch, RS_PLAIN)

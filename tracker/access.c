@@ -277,7 +277,7 @@ static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_r
 		cls = first_class(w, r->a, region, term, rs_access_of(c, r), read);
 		if ((cls == RS_CLASS_STATE || term) &&
 		    is_broken(w, r->a, term, rs_access_of(c, r), read))
-			rs_place_note(w, RS_CHECK_BROKEN, r->a, pos, until - pos, &c->who);
+			rs_place_note(c->e, w, RS_CHECK_BROKEN, r->a, pos, until - pos, &c->who);
 		s = insert_span(t, i);
 		if (!s) {
 			*(w->rec ? &w->rec->flags : &w->seg->flags) |= RS_F_INTERNAL;
@@ -378,7 +378,8 @@ static void check_writers(struct rs_callstate *c, struct rs_window *w, const str
 			continue;
 		who.how = RS_HOW_UNKNOWN;
 		who.step = c->e->step;
-		rs_place_note(w, RS_CHECK_RACE, r->a, x->off, x->len, &who);
+		who.noticed = c->number;
+		rs_place_note(c->e, w, RS_CHECK_RACE, r->a, x->off, x->len, &who);
 	}
 }
 
@@ -389,7 +390,7 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 
 	if (w->unresolved)
 		rs_window_resolve(c, w);
-	*(w->rec ? &w->rec->flags : &w->seg->flags) |= call_flags(c->call);
+	rs_where_flags(c->e, w, call_flags(c->call), &c->who);
 	if (c->call->capturing)
 		return; /* nothing runs, so there is nothing to follow or to wait for */
 	if (c->e->costing) {
@@ -675,10 +676,12 @@ __attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thre
 	struct rs_callstate c = {.e = e, .l = &list, .call = call};
 	struct rs_window *w;
 	int saved = errno;
+	uint64_t place;
 	uint32_t i;
 
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
+	e->where.wanted = 0;
 	c.number = ++e->clock;
 	call->private_[0] = c.number;
 	e->stats.calls++;
@@ -697,8 +700,10 @@ __attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thre
 	if (!call->capturing)
 		touch_model(&c, next_window(t->top));
 	call->private_[1] = c.follow_up;
+	place = rs_where_reserve(e, c.number);
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
+	rs_where_take(e, c.number, place);
 	errno = saved;
 }
 

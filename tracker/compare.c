@@ -26,6 +26,7 @@ struct outcome {
 	enum verdict entry, product, after;
 	uint64_t codes; /* bit per enum rs_finding */
 	unsigned findings;
+	uint32_t where; /* of the first finding that knows it */
 };
 
 /*
@@ -114,7 +115,18 @@ static void write_state(struct rs_json *j, const struct rs_check *c, uint64_t of
 	rs_json_close(j, '}');
 }
 
-static void write_writer(struct rs_json *j, const struct rs_writer *w)
+static void write_where(struct rs_engine *e, struct rs_json *j, struct outcome *o, uint64_t call)
+{
+	uint32_t where = rs_where_of(e, call);
+
+	if (!where)
+		return;
+	rs_json_u64(j, "stack", where);
+	o->where = o->where ?: where;
+}
+
+static void write_writer(struct rs_engine *e, struct rs_json *j, struct outcome *o,
+			 const struct rs_writer *w)
 {
 	rs_json_open(j, "writer", '{');
 	rs_json_str(j, "kind", kind_name[w->kind]);
@@ -123,6 +135,13 @@ static void write_writer(struct rs_json *j, const struct rs_writer *w)
 	rs_json_u64(j, "call", w->call);
 	rs_json_u64(j, "step", w->step);
 	rs_json_str(j, "window", w->window);
+	write_where(e, j, o, w->call);
+	rs_json_close(j, '}');
+	if (!w->noticed)
+		return;
+	rs_json_open(j, "noticed", '{');
+	rs_json_u64(j, "call", w->noticed);
+	write_where(e, j, o, w->noticed);
 	rs_json_close(j, '}');
 }
 
@@ -150,7 +169,7 @@ static void report(struct rs_engine *e, const struct rs_replay *r, struct outcom
 	if (c && c->alloc)
 		write_state(&j, c, off);
 	if (c)
-		write_writer(&j, &c->writer);
+		write_writer(e, &j, o, &c->writer);
 	rs_json_str(&j, "text", info->title);
 	rs_records_write(e->records, RS_RECORD_EVENTS, &j);
 }
@@ -237,19 +256,21 @@ static const struct {
 
 static void judge_flags(struct rs_engine *e, const struct rs_replay *r, struct outcome *o)
 {
-	const struct rs_check arguments = {.writer = r->arguments};
 	unsigned i;
 
 	for (i = 0; i < sizeof(flag_rules) / sizeof(flag_rules[0]); i++) {
+		struct rs_check blamed = {0};
+
 		if (!(r->flags & flag_rules[i].flag))
 			continue;
 		worse(&o->entry, flag_rules[i].entry);
 		worse(&o->product, flag_rules[i].product);
 		worse(&o->after, flag_rules[i].after);
 		/* a missing snapshot has already been reported with its place, if it has one */
-		if (!(o->codes & 1ull << flag_rules[i].finding))
-			report(e, r, o, flag_rules[i].finding,
-			       flag_rules[i].flag == RS_F_ARGUMENTS ? &arguments : NULL, 0);
+		if (o->codes & 1ull << flag_rules[i].finding)
+			continue;
+		blamed.writer = r->causes.by[rs_where_blame(flag_rules[i].flag)];
+		report(e, r, o, flag_rules[i].finding, blamed.writer.name ? &blamed : NULL, 0);
 	}
 }
 
@@ -283,6 +304,7 @@ static void judge_products(struct rs_engine *e, const struct rs_replay *r, struc
 			continue;
 		report(e, r, o, RS_FINDING_NOT_EXACT, c,
 		       at > 0 ? c->off + (uint64_t)at * RS_DIGEST_CHUNK : c->off);
+		__atomic_store_n(&e->inexact, 1, __ATOMIC_RELAXED);
 		return; /* the first one is the cause, the rest follow from it */
 	}
 }
@@ -323,13 +345,15 @@ static void write_record(struct rs_engine *e, const struct rs_replay *r, const s
 	rs_json_u64(&j, "ranges", r->ranges);
 	rs_json_u64(&j, "bytes", r->bytes);
 	rs_json_u64(&j, "ns", r->end_ns - r->begin_ns);
+	if (o->where)
+		rs_json_u64(&j, "stack", o->where);
 	rs_records_write(e->records, RS_RECORD_REPLAYS, &j);
 }
 
 /* engine.lock held. The record is consumed. */
 static void finalise(struct rs_engine *e, struct rs_replay *r)
 {
-	struct outcome o = {V_EQUAL, V_EQUAL, V_EQUAL, 0, 0};
+	struct outcome o = {V_EQUAL, V_EQUAL, V_EQUAL, 0, 0, 0};
 	uint32_t i;
 
 	for (i = 0; i < r->checks.n; i++)

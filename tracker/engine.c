@@ -86,6 +86,7 @@ struct rs_engine *rs_engine_create(const struct rs_engine_config *config,
 	e->moment = 1;
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_mutex_init(&e->memory_lock, NULL);
+	rs_where_init(e);
 	if (config->costs && rs_costs_init(e)) {
 		rs_engine_destroy(e);
 		return NULL;
@@ -243,10 +244,10 @@ void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 
 /* engine.lock held. */
 static void tell_readers(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
-			 struct rs_alloc *a)
+			 struct rs_alloc *a, uint64_t call)
 {
 	struct rs_writer who = {
-		.name = "free", .kind = RS_CALL_OTHER, .step = e->step, .window = ""};
+		.name = "free", .kind = RS_CALL_OTHER, .call = call, .step = e->step, .window = ""};
 	const struct rs_window *w;
 
 	for (w = t ? t->top : NULL; w && !*who.window; w = w->up)
@@ -262,13 +263,14 @@ static void tell_readers(struct rs_engine *e, struct rs_thread *t, struct rs_que
 struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 				      uint64_t addr)
 {
+	uint64_t base, bytes, call = 0, place;
 	struct rs_alloc *a = NULL;
 	struct rs_oplist list;
-	uint64_t base, bytes;
 	void *v;
 
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
+	e->where.wanted = 0;
 	v = rs_addrmap_find(e->map, addr, &base, &bytes);
 	if (v && !rs_mapping_of(v) && base == addr) {
 		a = v;
@@ -281,13 +283,15 @@ struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, 
 		if (a->kind != RS_ALLOC_GLOBAL)
 			rs_windows_balance(e, t, -(int64_t)a->size);
 		if (e->pending)
-			tell_readers(e, t, q, a);
+			tell_readers(e, t, q, a, call = ++e->clock);
 		rs_addrmap_remove(e->map, a->base);
 		rs_map_changed(e);
 		a->dead = 1; /* no work on it is planned any more */
 	}
+	place = rs_where_reserve(e, call);
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
+	rs_where_take(e, call, place);
 	return a;
 }
 
@@ -677,6 +681,7 @@ void rs_engine_destroy(struct rs_engine *e)
 		remove_alloc(e, a);
 	pthread_mutex_unlock(&e->lock);
 	rs_costs_fini(e);
+	rs_where_fini(e);
 	rs_arena_fini(e);
 	rs_memory_fini(e);
 	for (i = 0; i < e->queues.n; i++) {

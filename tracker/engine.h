@@ -42,6 +42,13 @@ struct rs_engine_config {
 	uint8_t buffers; /* a write counts as one to all of its allocation, where that is claimed */
 	uint32_t
 		sample; /* digest one in so many claims, to notice writers that nobody saw; 0: none */
+	/*
+	 * Where in the program the calling thread is: a number from 1 to 65535 that findings and records give as "stack";
+	 * 0: not known. NULL: nobody asks. Called without a lock, from within rs_engine_before and the like. `told`, with
+	 * the engine's lock held, comes before the line that gives the number.
+	 */
+	uint32_t (*where)(void);
+	void (*where_told)(uint32_t where);
 };
 
 /* records may be NULL (nothing is written). Returns NULL without memory. */

@@ -168,10 +168,24 @@ void rs_engine_drawn(struct rs_engine *e, struct rs_thread *t, const struct rs_c
 	record(e, t, call, generator, position);
 }
 
+/* The draw is not that of the forward. */
+static void blame(struct rs_engine *e, struct rs_window *w, const struct rs_call *call,
+		  uint32_t flag)
+{
+	const struct rs_writer who = {.name = call->name,
+				      .kind = (uint8_t)call->kind,
+				      .how = RS_HOW_EXACT,
+				      .call = call->private_[0],
+				      .step = e->step,
+				      .window = w->label};
+
+	rs_where_flags(e, w, flag, &who);
+}
+
 /* The forward's draw that this one repeats, with a reference to its bytes. engine.lock held. */
 static struct rs_drawn *match_draw(struct rs_engine *e, struct rs_window *w,
-				   const struct rs_access *out, uint64_t generator,
-				   uint64_t position)
+				   const struct rs_call *call, const struct rs_access *out,
+				   uint64_t generator, uint64_t position)
 {
 	const struct rs_draw *d;
 
@@ -184,7 +198,7 @@ static struct rs_drawn *match_draw(struct rs_engine *e, struct rs_window *w,
 		goto unseen;
 	if (e->config.mode == RS_MODE_AUDIT) {
 		if (d->position != position)
-			w->rec->flags |= RS_F_RANDOM;
+			blame(e, w, call, RS_F_RANDOM);
 		return NULL;
 	}
 	if (!d->drawn->block) {
@@ -194,7 +208,7 @@ static struct rs_drawn *match_draw(struct rs_engine *e, struct rs_window *w,
 	d->drawn->refs++;
 	return d->drawn;
 unseen:
-	w->rec->flags |= RS_F_OTHER_DRAWS;
+	blame(e, w, call, RS_F_OTHER_DRAWS);
 	return NULL;
 }
 
@@ -204,18 +218,22 @@ int rs_engine_draw(struct rs_engine *e, struct rs_thread *t, const struct rs_cal
 	const struct rs_access *out = output_of(call);
 	struct rs_drawn *d = NULL;
 	struct rs_window *w;
+	uint64_t place;
 	uint32_t q = 0;
 	int served = 0;
 
 	if (!out || call->capturing)
 		return 0;
 	pthread_mutex_lock(&e->lock);
+	e->where.wanted = 0;
 	w = replay_around(e, t);
 	if (w) {
 		q = rs_queue_id(e, t, call->q);
-		d = match_draw(e, w, out, generator, position);
+		d = match_draw(e, w, call, out, generator, position);
 	}
+	place = rs_where_reserve(e, call->private_[0]);
 	pthread_mutex_unlock(&e->lock);
+	rs_where_take(e, call->private_[0], place);
 	if (!d)
 		return 0;
 	if (!rs_order_now(e, rs_block_users(e, d->block), q)) {

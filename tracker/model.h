@@ -35,6 +35,7 @@
 #include "tracker/hash.h"
 #include "tracker/oplist.h"
 #include "tracker/records.h"
+#include "tracker/where.h"
 
 static inline uint64_t rs_min64(uint64_t a, uint64_t b)
 {
@@ -100,17 +101,6 @@ struct rs_qstate {
 	uint64_t safe_event; /* stalling: after what was enqueued before the stall */
 };
 #define RS_QBIT(id) (1ull << ((id) < 63 ? (id) : 63))
-
-struct rs_writer {
-	const char *name; /* kernel or entry point, immortal */
-	uint8_t kind;	  /* enum rs_call_kind */
-	uint8_t how;	  /* enum rs_how */
-	uint64_t call;	  /* n-th call of the process */
-	uint64_t step;
-	const char *window; /* interned label, or "" */
-	uint32_t q; /* where it was enqueued, and its tick there; 0: order is not followed */
-	uint64_t tick;
-};
 
 enum rs_keep_state { RS_KEEP_PLANNED, RS_KEEP_READY, RS_KEEP_FAILED };
 
@@ -341,6 +331,7 @@ struct rs_segment {
 	const struct rs_terms *terms; /* NULL: none */
 	struct rs_race broken;	      /* where the terms were contradicted */
 	struct rs_race freed;	      /* what it has read was freed */
+	struct rs_causes causes;      /* of flags */
 	struct rs_balance balance;
 	uint64_t begin_ns;
 	uint32_t refs; /* the pending list, windows, records in flight */
@@ -395,12 +386,12 @@ struct rs_replay {
 	uint64_t begin_ns, end_ns;
 	RS_VEC(struct rs_check) checks;
 	uint32_t extra, skipped; /* calls that the forward did not make; that the replay left out */
-	struct rs_writer arguments; /* the first kernel that got other numbers */
-	uint32_t pins;		    /* operations in flight that may still have something to say */
-	uint8_t busy;		    /* a thread is asking the driver about `event` */
-	uint64_t event;		    /* 0: nothing to wait for */
-	uint64_t ctx;		    /* of the event */
-	uint64_t fenced;	    /* queue bits of the fences that its window has set */
+	struct rs_causes causes; /* of flags */
+	uint32_t pins;		 /* operations in flight that may still have something to say */
+	uint8_t busy;		 /* a thread is asking the driver about `event` */
+	uint64_t event;		 /* 0: nothing to wait for */
+	uint64_t ctx;		 /* of the event */
+	uint64_t fenced;	 /* queue bits of the fences that its window has set */
 	uint8_t covered; /* when the event has passed, so has everything behind those fences */
 	struct rs_replay *next;
 };
@@ -531,6 +522,8 @@ struct rs_engine {
 	/* the program's device memory, rounded as drivers do: now, and most of the present phase */
 	uint64_t device_bytes, device_peak;
 	struct rs_costing *costing; /* NULL: costs are not measured */
+	struct rs_where where;
+	uint8_t inexact; /* atomic: a replay was not exact in itself: where its calls are made is asked from then on */
 };
 
 /*
@@ -687,8 +680,8 @@ void rs_memory_stays(struct rs_engine *e, struct rs_alloc *a);
 void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len);
 
 /* restore.c */
-void rs_place_note(struct rs_window *w, enum rs_check_kind kind, struct rs_alloc *a, uint64_t off,
-		   uint64_t len, const struct rs_writer *writer);
+void rs_place_note(struct rs_engine *e, struct rs_window *w, enum rs_check_kind kind,
+		   struct rs_alloc *a, uint64_t off, uint64_t len, const struct rs_writer *writer);
 void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 			   struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
 			   int must_know, const struct rs_writer *reader);
@@ -714,8 +707,9 @@ void rs_draws_free(struct rs_engine *e, struct rs_segment *s);
 /* window.c */
 void rs_windows_balance(struct rs_engine *e, const struct rs_thread *t, int64_t bytes);
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);
-void rs_segment_note(struct rs_segment *s, enum rs_check_kind kind, struct rs_alloc *a,
-		     uint64_t off, uint64_t len, const struct rs_writer *writer);
+void rs_segment_note(struct rs_engine *e, struct rs_segment *s, enum rs_check_kind kind,
+		     struct rs_alloc *a, uint64_t off, uint64_t len,
+		     const struct rs_writer *writer);
 void rs_segment_retire(struct rs_engine *e, struct rs_segment *s);
 /* Nothing of it is needed any more, but its name and number still are. */
 void rs_segment_spend(struct rs_engine *e, struct rs_segment *s);

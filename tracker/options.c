@@ -76,10 +76,16 @@ int rs_options_size(const char *value, uint64_t *ret)
 	return -EINVAL;
 }
 
-static int parse_number(const char *value, uint32_t *ret)
+/* off: what counts as 0, by that name, or "". */
+static int parse_number(const char *value, const char *off, uint32_t *ret)
 {
 	uint32_t v = 0;
 	const char *p;
+
+	if (*off && !strcmp(value, off)) {
+		*ret = 0;
+		return 0;
+	}
 
 	for (p = value; *p >= '0' && *p <= '9'; p++)
 		if (__builtin_mul_overflow(v, 10u, &v) ||
@@ -108,7 +114,7 @@ static int parse_value(struct rs_options *o, enum rs_opt_id id, const char *valu
 		r = rs_options_size(value, field);
 		break;
 	case RS_OPT_NUMBER:
-		r = parse_number(value, field);
+		r = parse_number(value, info->choices, field);
 		break;
 	case RS_OPT_TEXT:
 	case RS_OPT_TEMPLATE:
@@ -130,7 +136,7 @@ static const char *expected(const struct rs_opt_info *info)
 	case RS_OPT_SIZE:
 		return "a number with a unit (B KiB MiB GiB TiB), or none";
 	case RS_OPT_NUMBER:
-		return "a number";
+		return *info->choices ? "a number or off" : "a number";
 	default:
 		return "text";
 	}

@@ -49,8 +49,7 @@ static void compare_scalars(const struct rs_callstate *c, struct rs_window *w,
 
 	if (!now || now == lc->scalars || w->rec->flags & RS_F_ARGUMENTS)
 		return;
-	w->rec->flags |= RS_F_ARGUMENTS;
-	w->rec->arguments = c->who;
+	rs_where_flags(c->e, w, RS_F_ARGUMENTS, &c->who);
 }
 
 void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
@@ -98,6 +97,8 @@ void rs_pair_match(struct rs_callstate *c, struct rs_window *w)
 	uint32_t i, limit = w->log_at + RESYNC;
 
 	c->follow_up = 1;
+	if (__atomic_load_n(&c->e->inexact, __ATOMIC_RELAXED))
+		rs_where_want(c->e);
 	for (i = w->log_at; i < s->log.n && i < limit; i++) {
 		if (s->log.v[i].ident != c->call->ident)
 			continue;
@@ -173,6 +174,7 @@ int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct 
 		k->reason = then && then->alloc->dead ? RS_FINDING_STATE_FREED
 						      : RS_FINDING_UNSEEN_INPUT;
 		k->writer = c->who;
+		rs_where_want(c->e);
 	}
 	return 1;
 }

@@ -319,7 +319,7 @@ static void check_readers(struct rs_engine *e, struct rs_alloc *a, const struct 
 				break;
 			if (c->ver != x->ver || rs_order_known(e, c->q, c->tick, writer->q))
 				continue;
-			rs_segment_note(s, RS_CHECK_RACE, a, x->off, x->len, writer);
+			rs_segment_note(e, s, RS_CHECK_RACE, a, x->off, x->len, writer);
 			break;
 		}
 	}
@@ -341,9 +341,9 @@ void rs_memory_leaves(struct rs_engine *e, struct rs_alloc *a, const struct rs_w
 			const struct rs_claim *c = &t->claims.v[i];
 
 			if (who->tick && c->tick && !rs_order_known(e, c->q, c->tick, who->q))
-				rs_segment_note(s, RS_CHECK_RACE, a, c->off, c->len, who);
+				rs_segment_note(e, s, RS_CHECK_RACE, a, c->off, c->len, who);
 			if (c->cls == RS_CLASS_STATE)
-				rs_segment_note(s, RS_CHECK_FREED, a, c->off, c->len, who);
+				rs_segment_note(e, s, RS_CHECK_FREED, a, c->off, c->len, who);
 		}
 	}
 }
@@ -369,7 +369,7 @@ static void check_free(struct rs_engine *e, struct rs_alloc *a, const struct rs_
 	for (s = e->pending; s; s = s->next)
 		if (s->policy.option == RS_OPTION_FREE && !s->broken.alloc &&
 		    segment_claims(s, a, x->off, x->len, x->ver))
-			rs_segment_note(s, RS_CHECK_BROKEN, a, x->off, x->len, writer);
+			rs_segment_note(e, s, RS_CHECK_BROKEN, a, x->off, x->len, writer);
 }
 
 static int wants_pages(const struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x)
@@ -396,6 +396,8 @@ static void keep_for_writer(struct rs_engine *e, struct rs_oplist *l, uint32_t q
 		k->eager = 0;
 		k->killer = *writer;
 	}
+	if (k && writer->call && k->killer.call == writer->call)
+		rs_where_want(e);
 }
 
 /* Not so where the same bytes were overwritten before, and are back for a replay. */

@@ -11,20 +11,22 @@
  * Something that needs no digest to be wrong: an access of the window without order to another one (RACE), or
  * one that the contract does not know (BROKEN). A forward's concerns all of its replays.
  */
-void rs_place_note(struct rs_window *w, enum rs_check_kind kind, struct rs_alloc *a, uint64_t off,
-		   uint64_t len, const struct rs_writer *writer)
+void rs_place_note(struct rs_engine *e, struct rs_window *w, enum rs_check_kind kind,
+		   struct rs_alloc *a, uint64_t off, uint64_t len, const struct rs_writer *writer)
 {
 	struct rs_check *c;
 
 	if (w->kind == RS_WINDOW_FORWARD) {
-		rs_segment_note(w->seg, kind, a, off, len, writer);
+		rs_segment_note(e, w->seg, kind, a, off, len, writer);
 		return;
 	}
 	if (rs_check_has(w->rec, kind, a, off))
 		return;
 	c = rs_check_add(w->rec, kind, a, off, len, NULL, NULL);
-	if (c)
-		c->writer = *writer;
+	if (!c)
+		return;
+	c->writer = *writer;
+	rs_where_want(e);
 }
 
 /* Queues that may have touched the allocation since the shim's last operation on it. */
@@ -78,6 +80,8 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		if (already_held(w, a, piece.off))
 			continue;
 		k = rs_keep_take(e, l, q, a, &piece, writer, exact);
+		if (k && exact && k->killer.call == writer->call)
+			rs_where_want(e);
 		h = k ? RS_PUSH(w->holds) : NULL;
 		if (!h) {
 			w->rec->flags |= RS_F_LOST;
@@ -96,8 +100,8 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 	}
 }
 
-static void missing(struct rs_replay *r, struct rs_alloc *a, uint64_t off, uint64_t len,
-		    enum rs_finding reason, const struct rs_writer *writer)
+static void missing(struct rs_engine *e, struct rs_replay *r, struct rs_alloc *a, uint64_t off,
+		    uint64_t len, enum rs_finding reason, const struct rs_writer *writer)
 {
 	struct rs_check *c;
 
@@ -108,6 +112,7 @@ static void missing(struct rs_replay *r, struct rs_alloc *a, uint64_t off, uint6
 		return;
 	c->reason = (uint8_t)reason;
 	c->writer = *writer;
+	rs_where_want(e);
 }
 
 /*
@@ -339,7 +344,7 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		}
 		k = rs_keep_find(a, off, c->ver);
 		if (!k) {
-			missing(w->rec, a, off, until - off, RS_FINDING_SNAPSHOT_LOST, reader);
+			missing(e, w->rec, a, off, until - off, RS_FINDING_SNAPSHOT_LOST, reader);
 			w->rec->flags |= RS_F_LOST;
 			off = until;
 			continue;
@@ -415,7 +420,7 @@ void rs_window_enter_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 		enter_claim(e, l, q, w, a, c, from, to, !must_know, reader);
 	}
 	if (must_know && known < len && !unchanged_since(e, w->seg, a, t, off, len))
-		missing(w->rec, a, off, len, RS_FINDING_UNSEEN_INPUT, reader);
+		missing(e, w->rec, a, off, len, RS_FINDING_UNSEEN_INPUT, reader);
 }
 
 /*

@@ -166,8 +166,8 @@ void rs_segment_spend(struct rs_engine *e, struct rs_segment *s)
 }
 
 /* The first place where something concerns all replays of a segment. */
-void rs_segment_note(struct rs_segment *s, enum rs_check_kind kind, struct rs_alloc *a,
-		     uint64_t off, uint64_t len, const struct rs_writer *writer)
+void rs_segment_note(struct rs_engine *e, struct rs_segment *s, enum rs_check_kind kind,
+		     struct rs_alloc *a, uint64_t off, uint64_t len, const struct rs_writer *writer)
 {
 	struct rs_race *r = kind == RS_CHECK_RACE    ? &s->race
 			    : kind == RS_CHECK_FREED ? &s->freed
@@ -177,12 +177,14 @@ void rs_segment_note(struct rs_segment *s, enum rs_check_kind kind, struct rs_al
 		return;
 	*r = (struct rs_race){a, off, len, *writer};
 	a->refs++;
+	rs_where_want(e);
 }
 
-static void pass_on(struct rs_window *w, enum rs_check_kind kind, const struct rs_race *r)
+static void pass_on(struct rs_engine *e, struct rs_window *w, enum rs_check_kind kind,
+		    const struct rs_race *r)
 {
 	if (r->alloc)
-		rs_place_note(w, kind, r->alloc, r->off, r->len, &r->writer);
+		rs_place_note(e, w, kind, r->alloc, r->off, r->len, &r->writer);
 }
 
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
@@ -456,9 +458,10 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		if (r->skipped)
 			r->flags |= RS_F_STRUCTURE;
 		r->flags |= w->seg->flags;
-		pass_on(w, RS_CHECK_RACE, &w->seg->race);
-		pass_on(w, RS_CHECK_BROKEN, &w->seg->broken);
-		pass_on(w, RS_CHECK_FREED, &w->seg->freed);
+		rs_where_pass_on(&r->causes, &w->seg->causes);
+		pass_on(e, w, RS_CHECK_RACE, &w->seg->race);
+		pass_on(e, w, RS_CHECK_BROKEN, &w->seg->broken);
+		pass_on(e, w, RS_CHECK_FREED, &w->seg->freed);
 		if (w->balance.calls != w->seg->balance.calls ||
 		    w->balance.bytes != w->seg->balance.bytes)
 			r->flags |= RS_F_RESIDENCY;

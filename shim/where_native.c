@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Native frames: return addresses by libunwind, or by libc's backtrace() where that is not there, and which object they
+ * lie in.
+ *
+ * libunwind is loaded with RTLD_LOCAL and never linked: it exports the names of libgcc's unwinder, and would catch the
+ * program's C++ exceptions. It is looked up by two names that it has on every machine. Its cache is told when an object
+ * has been unloaded. Objects are found by dl_iterate_phdr, whose lock is never held while constructors run.
+ * Invariant: what rs_where_native_start has found does not change. Callers: where.c. No locks of ours.
+ */
+#include "shim/where.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OWN_FRAMES 12u /* at most so many of them lie above the wrapper's caller */
+
+static int (*unwind)(void **ip, int most);
+static void (*flush)(void *space, uintptr_t from, uintptr_t to);
+static void **space;
+static uint64_t own_from, own_to; /* this library */
+static uint64_t unloaded;	  /* as of the last flush; atomic */
+
+static int note_self(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uint64_t self = (uintptr_t)arg;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uint64_t from = info->dlpi_addr + p->p_vaddr;
+
+		if (p->p_type != PT_LOAD || self < from || self >= from + p->p_memsz)
+			continue;
+		own_from = from;
+		own_to = from + p->p_memsz;
+		return 1;
+	}
+	return 0;
+}
+
+static int count_unloaded(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	*(uint64_t *)arg =
+		size >= offsetof(struct dl_phdr_info, dlpi_subs) + 8 ? info->dlpi_subs : 0;
+	return 1;
+}
+
+static int find_unwinder(void)
+{
+	void *lib = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+
+	*(void **)&unwind = lib ? rs_doors_dlsym(lib, "unw_backtrace") : NULL;
+	if (!unwind)
+		return 0;
+#if defined(__x86_64__)
+	*(void **)&flush = rs_doors_dlsym(lib, "_ULx86_64_flush_cache");
+	space = rs_doors_dlsym(lib, "_ULx86_64_local_addr_space");
+#elif defined(__aarch64__)
+	*(void **)&flush = rs_doors_dlsym(lib, "_ULaarch64_flush_cache");
+	space = rs_doors_dlsym(lib, "_ULaarch64_local_addr_space");
+#endif
+	return 1;
+}
+
+/* The first call of either loads or allocates something: not in the middle of the program's work. */
+const char *rs_where_native_start(void)
+{
+	void *ip[4];
+	int found;
+
+	dl_iterate_phdr(note_self, (void *)(uintptr_t)rs_where_native_start);
+	dl_iterate_phdr(count_unloaded, &unloaded);
+	found = find_unwinder();
+	if (!found)
+		unwind = backtrace;
+	unwind(ip, 4);
+	return found ? "libunwind" : "backtrace";
+}
+
+static void forget_unloaded(void)
+{
+	uint64_t now = 0;
+
+	dl_iterate_phdr(count_unloaded, &now);
+	if (__atomic_exchange_n(&unloaded, now, __ATOMIC_RELAXED) != now && flush && space)
+		flush(*space, 0, 0);
+}
+
+unsigned rs_where_native(uint64_t *ret_ip, unsigned most)
+{
+	void *ip[RS_WHERE_MOST + OWN_FRAMES];
+	int n, from = 0;
+	unsigned k;
+
+	forget_unloaded();
+	n = unwind(ip, (int)(most + OWN_FRAMES));
+	while (from < n && (uintptr_t)ip[from] >= own_from && (uintptr_t)ip[from] < own_to)
+		from++;
+	for (k = 0; k < most && from < n && ip[from]; k++, from++)
+		ret_ip[k] = (uintptr_t)ip[from];
+	return k;
+}
+
+/* --- objects ------------------------------------------------------------------------------------- */
+
+struct describing {
+	const uint64_t *ip;
+	struct rs_where_frame *frame;
+	unsigned n, left;
+	rs_where_module_fn *module;
+};
+
+static int is_loaded(const struct dl_phdr_info *info, uint64_t from, uint64_t bytes)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_R && from >= p->p_vaddr &&
+		    from - p->p_vaddr <= p->p_filesz && bytes <= p->p_filesz - (from - p->p_vaddr))
+			return 1;
+	}
+	return 0;
+}
+
+/* The linker's digest of the object, in a note that is loaded with it. */
+static const uint8_t *build_id(const struct dl_phdr_info *info, unsigned *ret_bytes)
+{
+	*ret_bytes = 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const uint8_t *at = (const uint8_t *)(info->dlpi_addr + p->p_vaddr), *end;
+
+		if (p->p_type != PT_NOTE || !is_loaded(info, p->p_vaddr, p->p_filesz))
+			continue;
+		for (end = at + p->p_filesz; (size_t)(end - at) > sizeof(ElfW(Nhdr));) {
+			const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)at;
+			size_t name = (note->n_namesz + 3ul) & ~3ul;
+			size_t all = sizeof(*note) + name + ((note->n_descsz + 3ul) & ~3ul);
+
+			if (all > (size_t)(end - at))
+				break;
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+			    !memcmp(note + 1, "GNU", 4)) {
+				*ret_bytes = note->n_descsz;
+				return at + sizeof(*note) + name;
+			}
+			at += all;
+		}
+	}
+	return NULL;
+}
+
+static uint32_t number(struct describing *d, const struct dl_phdr_info *info)
+{
+	const char *path = info->dlpi_name;
+	char exe[4096];
+	unsigned bytes;
+	const uint8_t *build = build_id(info, &bytes);
+
+	/* the program itself has no name there */
+	if (!path || !*path) {
+		ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+		exe[n > 0 ? n : 0] = '\0';
+		path = exe;
+	}
+	return d->module(path, build, bytes);
+}
+
+static int describe(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct describing *d = arg;
+	uint32_t id = 0;
+
+	(void)size;
+	for (unsigned k = 0; k < d->n; k++) {
+		/* a call may be the last instruction of its object */
+		uint64_t ip = d->ip[k] - 1;
+
+		for (int i = 0; !d->frame[k].module && i < info->dlpi_phnum; i++) {
+			const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+			uint64_t from = info->dlpi_addr + p->p_vaddr;
+
+			if (p->p_type != PT_LOAD || ip < from || ip >= from + p->p_memsz)
+				continue;
+			id = id ? id : number(d, info);
+			if (!id)
+				return 0;
+			d->frame[k] = (struct rs_where_frame){d->ip[k] - info->dlpi_addr, id};
+			d->left--;
+		}
+	}
+	return !d->left;
+}
+
+void rs_where_native_describe(const uint64_t *ip, unsigned n, struct rs_where_frame *ret,
+			      rs_where_module_fn *module)
+{
+	struct describing d = {ip, ret, n, n, module};
+
+	for (unsigned k = 0; k < n; k++)
+		ret[k] = (struct rs_where_frame){.offset = ip[k]};
+	if (n)
+		dl_iterate_phdr(describe, &d);
+}
