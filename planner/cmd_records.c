@@ -11,6 +11,7 @@
 
 #include "planner/ctl.h"
 #include "planner/fmt.h"
+#include "planner/place.h"
 #include "planner/rundir.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
@@ -82,8 +83,17 @@ static void codes(const json_t *list, char separator)
 	}
 }
 
-static void row_text(const struct rs_replay *r)
+/* Where what its first finding blames was called; to be freed. */
+static char *place_of(const struct rs_run *run, const struct rs_replay *r)
 {
+	char *text = r->stack ? rs_place_text(run, (json_int_t)r->stack) : NULL;
+
+	return text ? text : strdup("");
+}
+
+static void row_text(const struct rs_run *run, const struct rs_replay *r)
+{
+	char *place = place_of(run, r);
 	struct rs_fmt bytes, ns;
 
 	printf("%6" PRIu64 "  ", r->step);
@@ -93,11 +103,16 @@ static void row_text(const struct rs_replay *r)
 	       rs_seen_names[r->seen[RS_RUN_PRODUCT]], rs_seen_names[r->seen[RS_RUN_AFTER]],
 	       rs_fmt_bytes(&bytes, r->bytes), rs_fmt_ns(&ns, r->ns));
 	codes(r->codes, ' ');
+	if (place && *place)
+		printf("  at %s", place);
 	putchar('\n');
+	free(place);
 }
 
 static void row_csv(const struct rs_run *run, const struct rs_replay *r)
 {
+	char *place = place_of(run, r);
+
 	csv_text(run->path);
 	printf(",%" PRIu64 ",", r->step);
 	csv_text(r->segment);
@@ -105,7 +120,10 @@ static void row_csv(const struct rs_run *run, const struct rs_replay *r)
 	       rs_outcome_names[r->outcome], rs_seen_names[r->seen[RS_RUN_ENTRY]],
 	       rs_seen_names[r->seen[RS_RUN_PRODUCT]], rs_seen_names[r->seen[RS_RUN_AFTER]]);
 	codes(r->codes, ' ');
-	printf(",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", r->ranges, r->bytes, r->ns);
+	printf(",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", r->ranges, r->bytes, r->ns);
+	csv_text(place ? place : "");
+	putchar('\n');
+	free(place);
 }
 
 static void row_json(const struct rs_run *run, const struct rs_replay *r, int first)
@@ -119,13 +137,18 @@ static void row_json(const struct rs_run *run, const struct rs_replay *r, int fi
 			      rs_seen_names[r->seen[RS_RUN_AFTER]], "ranges", (json_int_t)r->ranges,
 			      "bytes", (json_int_t)r->bytes, "ns", (json_int_t)r->ns);
 
+	char *place = place_of(run, r);
+
 	/* A path that is no UTF-8 cannot be packed; the record still can. */
 	if (!o)
 		o = json_object();
 	json_object_set_new(o, "codes", r->codes ? json_incref(r->codes) : json_array());
+	if (r->stack)
+		json_object_set_new(o, "where", json_string(place ? place : ""));
 	fputs(first ? "\n" : ",\n", stdout);
 	json_dumpf(o, stdout, JSON_COMPACT);
 	json_decref(o);
+	free(place);
 }
 
 /* Before the first row; a directory that cannot be read leaves stdout empty. */
@@ -140,7 +163,7 @@ static void heading(struct listing *l)
 		       "time", "codes");
 	else if (l->format == FORMAT_CSV)
 		puts("path,step,segment,invocation,replay,outcome,entry,product,after,codes,ranges,"
-		     "bytes,ns");
+		     "bytes,ns,where");
 	else
 		putchar('[');
 }
@@ -155,7 +178,7 @@ static void show(void *ctx, const struct rs_run *run, const struct rs_replay *r)
 		return;
 	heading(l);
 	if (l->format == FORMAT_TEXT)
-		row_text(r);
+		row_text(run, r);
 	else if (l->format == FORMAT_CSV)
 		row_csv(run, r);
 	else

@@ -117,6 +117,31 @@ static void unseen(const struct rs_page *p, const json_t *s)
 	putc('\n', p->out);
 }
 
+/* Of the calls that findings may name: how many places are known, and by what. */
+static void places(const struct rs_page *p, const json_t *s)
+{
+	json_int_t asked = rs_page_num(s, "stacks_asked"), known = rs_page_num(s, "stacks_known");
+	const char *python = rs_page_str(s, "python");
+	struct rs_fmt f;
+
+	if (!json_object_get(s, "stacks_asked"))
+		return;
+	if (asked > 0)
+		fprintf(p->out, "          stacks %d%% of %s", (int)(100.0 * known / asked),
+			rs_fmt_count(&f, asked));
+	else
+		fputs("          stacks: none was needed", p->out);
+	if (rs_page_num(s, "stacks_refused"))
+		counted(p, ", without room", rs_page_num(s, "stacks_refused"), NULL);
+	fputs(", by ", p->out);
+	rs_fmt_text(p->out, rs_page_str(s, "unwinder"));
+	if (*python) {
+		fputs("; Python ", p->out);
+		rs_fmt_text(p->out, python);
+	}
+	putc('\n', p->out);
+}
+
 void rs_page_coverage(const struct rs_page *p)
 {
 	const json_t *s = p->run->stats;
@@ -136,6 +161,7 @@ void rs_page_coverage(const struct rs_page *p)
 		putc('\n', p->out);
 		calls(p, json_object_get(s, "calls"));
 		unseen(p, s);
+		places(p, s);
 	} else {
 		fputs("not known: no statistics were written before the run ended\n", p->out);
 	}

@@ -3,9 +3,11 @@
 #include "planner/report_page.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "planner/fmt.h"
+#include "planner/place.h"
 
 void rs_page_tinted(const struct rs_page *p, enum rs_tint tint, const char *text)
 {
@@ -95,6 +97,19 @@ static void writer_line(const struct rs_page *p, const json_t *writer)
 	putc('\n', p->out);
 }
 
+/* Where the call was made: in a line, or frame by frame. */
+static void place_line(const struct rs_page *p, const char *label, const json_t *call)
+{
+	json_int_t id = rs_place_of(call);
+	char *text = id ? rs_place_text(p->run, id) : NULL;
+
+	if (text && *text)
+		fprintf(p->out, "      %-10s%s\n", label, text);
+	if (id && p->style->verbose)
+		rs_place_print(p->out, p->run, id, "      ");
+	free(text);
+}
+
 void rs_page_finding(const struct rs_page *p, const struct rs_run_finding *f)
 {
 	static const enum rs_tint tints[] = {RS_TINT_GREEN, RS_TINT_YELLOW, RS_TINT_RED};
@@ -115,6 +130,8 @@ void rs_page_finding(const struct rs_page *p, const struct rs_run_finding *f)
 		fprintf(p->out, "steps %" PRIu64 " to %" PRIu64 "\n", f->first_step, f->last_step);
 	state_line(p, json_object_get(f->first, "state"));
 	writer_line(p, json_object_get(f->first, "writer"));
+	place_line(p, "at", json_object_get(f->first, "writer"));
+	place_line(p, "noticed", json_object_get(f->first, "noticed"));
 	if (*detail && (!info || strcmp(detail, info->title))) {
 		fputs("      detail    ", p->out);
 		rs_fmt_text(p->out, detail);

@@ -3,6 +3,7 @@
  * The report for machines. Sizes are integer bytes, times integer ns, addresses hex strings; fields
  * are only added within v 1. Callers: cmd_report.c. No state.
  */
+#include "planner/place.h"
 #include "planner/report.h"
 
 #include <inttypes.h>
@@ -40,11 +41,12 @@ static json_t *segment_json(const struct rs_run_segment *s)
 	return o;
 }
 
-static json_t *finding_json(const struct rs_run_finding *f)
+static json_t *finding_json(const struct rs_run *run, const struct rs_run_finding *f)
 {
-	static const char *const copied[] = {"state", "writer", "text", "invocation", "replay"};
+	static const char *const copied[] = {"state", "writer",	    "noticed",
+					     "text",  "invocation", "replay"};
 	const struct rs_finding_info *info = rs_code_find(f->code);
-	json_t *o = json_object();
+	json_t *o = json_object(), *where;
 
 	json_object_set_new(o, "code", json_string(f->code));
 	json_object_set_new(o, "severity", json_string(rs_severity_name(f->severity)));
@@ -60,6 +62,12 @@ static json_t *finding_json(const struct rs_run_finding *f)
 		if (value)
 			json_object_set(o, copied[i], value);
 	}
+	where = rs_place_json(run, rs_place_of(json_object_get(f->first, "writer")));
+	if (where)
+		json_object_set_new(o, "where", where);
+	where = rs_place_json(run, rs_place_of(json_object_get(f->first, "noticed")));
+	if (where)
+		json_object_set_new(o, "noticed_where", where);
 	return o;
 }
 
@@ -108,7 +116,7 @@ json_t *rs_report_json(const struct rs_run *run)
 	for (size_t i = 0; i < run->nsegments; i++)
 		json_array_append_new(segments, segment_json(&run->segments[i]));
 	for (size_t i = 0; i < run->nfindings; i++)
-		json_array_append_new(findings, finding_json(&run->findings[i]));
+		json_array_append_new(findings, finding_json(run, &run->findings[i]));
 	json_object_set_new(o, "segments", segments);
 	json_object_set_new(o, "findings", findings);
 	json_object_set_new(o, "coverage", run->stats ? json_incref(run->stats) : json_null());
@@ -132,7 +140,7 @@ void rs_report_jsonl(FILE *out, const struct rs_run *run)
 	for (size_t i = 0; i < run->nsegments; i++)
 		line(out, "segment", segment_json(&run->segments[i]));
 	for (size_t i = 0; i < run->nfindings; i++)
-		line(out, "finding", finding_json(&run->findings[i]));
+		line(out, "finding", finding_json(run, &run->findings[i]));
 	if (run->stats)
 		line(out, "coverage", json_pack("{s:O}", "stats", run->stats));
 	for (size_t i = 0; i < json_array_size(run->bypasses); i++)

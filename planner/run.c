@@ -6,6 +6,7 @@
  * arrays; rs_run_finish sorts these and thereby ends their use.
  * Callers: run_line.c, rundir.c, the fuzzer. Single-threaded, no locks.
  */
+#include "planner/place.h"
 #include "planner/run_priv.h"
 
 #include <stdarg.h>
@@ -75,6 +76,7 @@ void rs_run_free(struct rs_run *run)
 	json_decref(run->plan_refused);
 	json_decref(run->learned[0]);
 	json_decref(run->learned[1]);
+	rs_place_forget(run);
 	rs_run_forget_costs(run);
 	free(run->path);
 	free(run);
@@ -170,6 +172,10 @@ void rs_run_add_finding(struct rs_run *run, json_t *o, const struct rs_finding_l
 		f->count++;
 		f->first_step = line->step < f->first_step ? line->step : f->first_step;
 		f->last_step = line->step > f->last_step ? line->step : f->last_step;
+		/* the place may have been looked at only after it had happened once */
+		if (!rs_place_of(json_object_get(f->first, "writer")) &&
+		    rs_place_of(json_object_get(o, "writer")))
+			json_object_set(f->first, "writer", json_object_get(o, "writer"));
 		return;
 	}
 	v = realloc(run->findings, (run->nfindings + 1) * sizeof(*v));

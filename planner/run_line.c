@@ -6,6 +6,7 @@
  * all. Unknown kinds of line and unknown fields are passed over (fields are only added within v 1).
  * Callers: rundir.c, the fuzzer. Single-threaded, no locks.
  */
+#include "planner/place.h"
 #include "planner/run_priv.h"
 
 #include <errno.h>
@@ -81,6 +82,7 @@ static const char *parse_replay(const json_t *o, struct rs_replay *r)
 	r->ranges = number(o, "ranges", &bad);
 	r->bytes = number(o, "bytes", &bad);
 	r->ns = number(o, "ns", &bad);
+	r->stack = number(o, "stack", &bad);
 	r->codes = json_object_get(o, "codes");
 	return bad ? bad : bad_codes(r->codes);
 }
@@ -106,6 +108,7 @@ static int severity_of(const char *word, const char *code, enum rs_severity *ret
 static char *finding_key(const json_t *o, const char *code, const char *segment, const char **bad)
 {
 	const json_t *state = json_object_get(o, "state"), *writer = json_object_get(o, "writer");
+	const json_t *noticed = json_object_get(o, "noticed");
 	const char *name = text(state, "name", bad);
 	uint64_t serial = number(state, "serial", bad), offset = number(state, "offset", bad);
 	char *key;
@@ -113,6 +116,8 @@ static char *finding_key(const json_t *o, const char *code, const char *segment,
 
 	if ((state && !json_is_object(state)) || (writer && !json_is_object(writer)))
 		*bad = state && !json_is_object(state) ? "state" : "writer";
+	if (noticed && !json_is_object(noticed))
+		*bad = "noticed";
 	/* A named state is itself wherever the program has put it this time. */
 	if (*name)
 		serial = offset = 0;
@@ -121,6 +126,9 @@ static char *finding_key(const json_t *o, const char *code, const char *segment,
 	number(state, "bytes", bad);
 	number(writer, "call", bad);
 	number(writer, "step", bad);
+	number(writer, "stack", bad);
+	number(noticed, "call", bad);
+	number(noticed, "stack", bad);
 	text(state, "addr", bad);
 	text(writer, "how", bad);
 	text(writer, "window", bad);
@@ -193,6 +201,8 @@ static const char *check_stats(json_t *o)
 	json_object_foreach(calls, key, value) if (!json_is_integer(value) ||
 						   json_integer_value(value) < 0) return "calls";
 	json_object_foreach(o, key, value) if (json_is_number(value)) number(o, key, &bad);
+	text(o, "unwinder", &bad);
+	text(o, "python", &bad);
 	for (size_t i = 0; !bad && i < sizeof(lists) / sizeof(lists[0]); i++)
 		bad = bad_names(o, lists[i]);
 	return bad ? "stats" : NULL;
@@ -302,6 +312,7 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 			drop_plans(run);
 			json_array_clear(run->learned[0]); /* those of a process before this one */
 			json_array_clear(run->learned[1]);
+			rs_place_forget(run);
 			rs_run_forget_costs(run);
 		}
 	} else if (!strcmp(kind, "stats")) {
@@ -329,6 +340,10 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 		bad = rs_run_bad_learned(o, line);
 		if (!bad)
 			json_array_append(run->learned[line], o);
+	} else if (!strcmp(kind, "module")) {
+		bad = rs_place_add_module(run, o);
+	} else if (!strcmp(kind, "stack")) {
+		bad = rs_place_add_stack(run, o);
 	} else if (is_cost(kind)) {
 		bad = rs_run_add_costs(run, kind, o);
 	} else if (!strcmp(kind, "end")) {

@@ -27,6 +27,7 @@ extern const char *const rs_outcome_names[3], *const rs_seen_names[3];
 struct rs_replay {
 	const char *segment;
 	uint64_t step, invocation, replay, ranges, bytes, ns;
+	uint64_t stack; /* the place of its first finding, see place.h; 0: not known */
 	enum rs_outcome_of outcome;
 	enum rs_seen seen[3];
 	json_t *codes; /* array of strings or NULL, borrowed */
@@ -68,7 +69,8 @@ struct rs_run {
 	json_t *plan;	       /* latest plan event of one that was taken, or NULL */
 	json_t *plan_refused;  /* and of one that was not */
 	uint64_t plans_taken, plans_refused;
-	json_t *learned[2]; /* arrays of "segment" and of "state" lines: see contract.h */
+	json_t *modules, *stacks; /* by number, or NULL: see place.h */
+	json_t *learned[2];	  /* arrays of "segment" and of "state" lines: see contract.h */
 	struct rs_costs
 		*costs; /* what "cost" lines and their like say, or NULL: see costing_json.h */
 	int ended, cut; /* end event seen; a last line was cut off */

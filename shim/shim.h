@@ -179,8 +179,8 @@ struct rs_tls {
 	uint64_t ctx; /* current context as of ctx_gen; see queue.h */
 	uint64_t own_stream;
 	struct rs_thread *thread;
-	uint64_t window;	  /* that CUPTI knows of, see busy.h */
-	uint32_t where;		  /* where the thread is, if that has been looked up before: where.h */
+	uint64_t window; /* that CUPTI knows of, see busy.h */
+	uint32_t where;	 /* where the thread is, if that has been looked up before: where.h */
 	struct rs_access *access; /* scratch of one call */
 	unsigned access_cap;
 	uint8_t *params; /* scratch of one launch */
