@@ -71,7 +71,7 @@ static int write_plan(const char *path, const struct rs_costs *c, const struct r
 	json_t *o = plan_json(c, p);
 	char *text = json_dumps(o, JSON_INDENT(1)), *copy = text ? strdup(text) : NULL;
 	struct rs_plan_entry *entries = NULL;
-	struct rs_planfile_error error;
+	struct rs_jdoc_error error;
 	struct rs_plan_head head;
 	char temp[PATH_MAX];
 	int fd = -1, r = copy ? 0 : -ENOMEM;

@@ -145,7 +145,7 @@ static int parse(int argc, char **argv, struct rs_job *job)
 /* A plan is obeyed in mode preserve only, and must be one. full: its absolute path. 0 or the exit status. */
 static int check_plan(const struct rs_job *job, char full[PATH_MAX])
 {
-	struct rs_planfile_error e = {0};
+	struct rs_jdoc_error e = {0};
 	struct rs_plan_entry *entries;
 	struct rs_plan_head head;
 	int r;

@@ -17,7 +17,7 @@
 
 int rs_contract_read(const char *path, json_t **ret_contract, struct rs_contract_why *why)
 {
-	struct rs_contract_error e;
+	struct rs_jdoc_error e;
 	struct rs_contract *c;
 	json_error_t error;
 	int r = rs_contract_load(path, &c, &e);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void describe(const char *path, const struct rs_contract_error *e, char *out, size_t size)
+static void describe(const char *path, const struct rs_jdoc_error *e, char *out, size_t size)
 {
 	if (e->line)
 		snprintf(out, size, "%s:%u:%u: %s%s%s", path, e->line, e->column, e->field,
@@ -42,7 +42,7 @@ static void record(const char *path, const struct rs_contract *c, const char *re
 void rs_contract_start(void)
 {
 	const char *path = rs_state.opt.contract;
-	struct rs_contract_error error = {0};
+	struct rs_jdoc_error error = {0};
 	struct rs_contract *c = NULL;
 	char text[768];
 	int err;

@@ -193,7 +193,7 @@ void rs_plan_withdraw(struct rs_queue q, uint64_t step)
 
 int rs_plan_load(const char *path)
 {
-	struct rs_planfile_error e = {0};
+	struct rs_jdoc_error e = {0};
 	char text[512];
 	int r = rs_planfile_load(path, &file_head, &file_entries, &e);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See contract.h. One function for each level of the document; where the reader stands is kept as a path of
- * names and numbers, for errors.
+ * See contract.h. One function for each level of the document, with jdoc.h.
  */
 #include "tracker/contract.h"
 
@@ -10,10 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tracker/json.h"
-
 #define MOST_TERMS 4000000u
-#define LEVELS	   8
 
 const char *const rs_option_names[RS_OPTIONS] = {"undo",    "free",  "whole",
 						 "regions", "pages", "retain"};
@@ -35,53 +31,6 @@ struct rs_contract {
 	struct rs_term *terms;
 	uint32_t nsegments, ncalls, nterms, room_segments, room_calls, room_terms;
 };
-
-struct reader {
-	struct rs_jread j;
-	struct rs_contract *c;
-	struct rs_contract_error *error;
-	/* the way to here: a name, or an element's number */
-	struct {
-		const char *name;
-		unsigned index;
-	} path[LEVELS];
-	unsigned depth;
-	int no_memory;
-};
-
-/* --- errors ----------------------------------------------------------------------------------- */
-
-static void put_path(const struct reader *r, const char *field)
-{
-	char *out = r->error->field;
-	size_t size = sizeof(r->error->field), n = 0;
-
-	for (unsigned i = 0; i < r->depth && n < size; i++)
-		n += r->path[i].name
-			     ? (size_t)snprintf(out + n, size - n, "%s%s", n ? "." : "",
-						r->path[i].name)
-			     : (size_t)snprintf(out + n, size - n, "[%u]", r->path[i].index);
-	if (field && n < size)
-		snprintf(out + n, size - n, "%s%s", n ? "." : "", field);
-}
-
-/* At the reader's token. */
-static int bad(struct reader *r, const char *field, const char *why)
-{
-	if (r->error->text[0])
-		return -EINVAL;
-	r->error->line = r->j.line;
-	r->error->column = r->j.column;
-	put_path(r, field);
-	snprintf(r->error->text, sizeof(r->error->text), "%s", why);
-	return -EINVAL;
-}
-
-static int no_memory(struct reader *r)
-{
-	r->no_memory = 1;
-	return -ENOMEM;
-}
 
 static void *grow(void *v, uint32_t n, uint32_t *room, size_t size)
 {
@@ -105,159 +54,44 @@ static void *grow(void *v, uint32_t n, uint32_t *room, size_t size)
 		grown_ ? &(c)->list[(c)->n##list++] : NULL;                                        \
 	})
 
-/* --- scalars ---------------------------------------------------------------------------------- */
-
-static int next(struct reader *r)
-{
-	return rs_jread_next(&r->j) == RS_J_ERROR ? bad(r, NULL, r->j.error) : 0;
-}
-
-static int want(struct reader *r, const char *field, enum rs_jtok tok, const char *what)
-{
-	int err = next(r);
-
-	return err ? err : r->j.tok == tok ? 0 : bad(r, field, what);
-}
-
-static int get_text(struct reader *r, const char *field, const char **ret)
-{
-	int err = want(r, field, RS_J_STRING, "must be a string");
-
-	if (!err)
-		*ret = r->j.str;
-	return err;
-}
-
-static int take_number(struct reader *r, const char *field, uint64_t most, uint64_t *ret)
-{
-	if (r->j.tok != RS_J_INTEGER || r->j.negative)
-		return bad(r, field, "must be an integer, not negative");
-	if (r->j.number > most)
-		return bad(r, field, "is too large");
-	*ret = r->j.number;
-	return 0;
-}
-
-static int get_number(struct reader *r, const char *field, uint64_t most, uint64_t *ret)
-{
-	int err = next(r);
-
-	return err ? err : take_number(r, field, most, ret);
-}
-
-/* One of `n` names; its place. */
-static int get_name(struct reader *r, const char *field, const char *const *names, unsigned n,
-		    uint8_t *ret)
-{
-	char why[128] = "must be one of";
-	int err = want(r, field, RS_J_STRING, "must be a string");
-
-	if (err)
-		return err;
-	for (unsigned i = 0; i < n; i++) {
-		if (rs_jread_is(&r->j, names[i])) {
-			*ret = (uint8_t)i;
-			return 0;
-		}
-		snprintf(why + strlen(why), sizeof(why) - strlen(why), " %s", names[i]);
-	}
-	return bad(r, field, why);
-}
-
-/* A key, or the object's end: 1, 0, or an error. `known`: names of fields; *ret: which, or n. */
-static int get_key(struct reader *r, const char *const *known, unsigned n, uint32_t *seen,
-		   unsigned *ret)
-{
-	int err = next(r);
-
-	if (err)
-		return err;
-	if (r->j.tok == RS_J_OBJECT_END)
-		return 0;
-	for (*ret = 0; *ret < n && !rs_jread_is(&r->j, known[*ret]); ++*ret)
-		;
-	if (*ret < n && *seen & 1u << *ret)
-		return bad(r, known[*ret], "is given twice");
-	if (*ret < n)
-		*seen |= 1u << *ret;
-	return 1;
-}
-
-static int skip(struct reader *r)
-{
-	int err = next(r);
-
-	return !err && rs_jread_skip(&r->j) ? bad(r, NULL, r->j.error) : err;
-}
-
-static void enter(struct reader *r, const char *name)
-{
-	r->path[r->depth].name = name;
-	r->path[r->depth++].index = 0;
-}
-
-typedef int element_fn(struct reader *r, void *arg);
-
-/* An array; fn is called with each element's first token read. */
-static int each(struct reader *r, const char *field, element_fn *fn, void *arg)
-{
-	int err = want(r, field, RS_J_ARRAY, "must be an array");
-
-	if (err)
-		return err;
-	enter(r, field);
-	enter(r, NULL);
-	for (;;) {
-		err = next(r);
-		if (err || r->j.tok == RS_J_ARRAY_END)
-			break;
-		err = fn(r, arg);
-		if (err)
-			break;
-		r->path[r->depth - 1].index++;
-	}
-	if (!err)
-		r->depth -= 2;
-	return err;
-}
-
 /* --- the document ----------------------------------------------------------------------------- */
 
-static int add_term(struct reader *r, const struct rs_term *term)
+static int add_term(struct rs_jdoc *d, const struct rs_term *term)
 {
+	struct rs_contract *c = d->to;
 	struct rs_term *t;
 
-	if (r->c->nterms >= MOST_TERMS)
-		return bad(r, NULL, "too many state entries and windows");
-	t = PUSH(r->c, terms);
+	if (c->nterms >= MOST_TERMS)
+		return rs_jdoc_bad(d, NULL, "too many state entries and windows");
+	t = PUSH(c, terms);
 	if (!t)
-		return no_memory(r);
+		return rs_jdoc_no_memory(d);
 	*t = *term;
 	return 0;
 }
 
 /* [offset, bytes]; what memory it is in is known when the state's end has been read. */
-static int one_window(struct reader *r, void *arg)
+static int one_window(struct rs_jdoc *d, void *arg)
 {
 	struct rs_term w = {.window = 1};
 	int err;
 
 	(void)arg;
-	if (r->j.tok != RS_J_ARRAY)
-		return bad(r, NULL, "must be [offset, bytes]");
-	err = get_number(r, NULL, UINT64_MAX, &w.off);
+	if (d->j.tok != RS_J_ARRAY)
+		return rs_jdoc_bad(d, NULL, "must be [offset, bytes]");
+	err = rs_jdoc_number(d, NULL, UINT64_MAX, &w.off);
 	if (!err)
-		err = get_number(r, NULL, UINT64_MAX, &w.len);
+		err = rs_jdoc_number(d, NULL, UINT64_MAX, &w.len);
 	if (!err && (!w.len || w.off + w.len < w.off))
-		err = bad(r, NULL, "must have bytes, and end below 2^64");
+		err = rs_jdoc_bad(d, NULL, "must have bytes, and end below 2^64");
 	if (!err)
-		err = want(r, NULL, RS_J_ARRAY_END, "must be [offset, bytes]");
-	return err ? err : add_term(r, &w);
+		err = rs_jdoc_want(d, NULL, RS_J_ARRAY_END, "must be [offset, bytes]");
+	return err ? err : add_term(d, &w);
 }
 
 enum { S_REGION, S_CALL, S_SLOT, S_PIECE, S_OFFSET, S_BYTES, S_ROLE, S_ENTRY, S_WINDOWS, S_N };
 
-static int state_field(struct reader *r, unsigned field, struct rs_term *t)
+static int state_field(struct rs_jdoc *d, unsigned field, struct rs_term *t)
 {
 	static const char *const roles[] = {"state", "product", "unknown"};
 	static const char *const entries[] = {"digest"};
@@ -267,65 +101,65 @@ static int state_field(struct reader *r, unsigned field, struct rs_term *t)
 
 	switch (field) {
 	case S_REGION:
-		err = get_text(r, "region", &t->region);
-		return err || *t->region ? err : bad(r, "region", "must not be empty");
+		return rs_jdoc_text(d, "region", &t->region);
 	case S_CALL:
-		err = get_number(r, "call", UINT32_MAX, &n);
+		err = rs_jdoc_number(d, "call", UINT32_MAX, &n);
 		t->call = (uint32_t)n;
 		return err;
 	case S_SLOT:
-		err = get_number(r, "slot", UINT16_MAX, &n);
+		err = rs_jdoc_number(d, "slot", UINT16_MAX, &n);
 		t->slot = (uint16_t)n;
 		return err;
 	case S_PIECE:
-		err = get_number(r, "piece", UINT16_MAX, &n);
+		err = rs_jdoc_number(d, "piece", UINT16_MAX, &n);
 		t->piece = (uint16_t)n;
 		return err;
 	case S_OFFSET:
-		return get_number(r, "offset", UINT64_MAX, &t->off);
+		return rs_jdoc_number(d, "offset", UINT64_MAX, &t->off);
 	case S_BYTES:
-		return get_number(r, "bytes", UINT64_MAX, &t->len);
+		return rs_jdoc_number(d, "bytes", UINT64_MAX, &t->len);
 	case S_ROLE:
-		return get_name(r, "role", roles, 3, &t->role);
+		return rs_jdoc_name(d, "role", roles, 3, &t->role);
 	case S_ENTRY:
-		return get_name(r, "entry", entries, 1, &entry);
+		return rs_jdoc_name(d, "entry", entries, 1, &entry);
 	case S_WINDOWS:
-		return each(r, "windows", one_window, NULL);
+		return rs_jdoc_each(d, "windows", one_window, NULL);
 	default:
-		return skip(r);
+		return rs_jdoc_skip(d);
 	}
 }
 
-static int one_state(struct reader *r, void *arg)
+static int one_state(struct rs_jdoc *d, void *arg)
 {
+	struct rs_contract *c = d->to;
 	static const char *const fields[] = {"region", "call", "slot",	"piece",  "offset",
 					     "bytes",  "role", "entry", "windows"};
 	const uint32_t spot = 1u << S_CALL | 1u << S_SLOT | 1u << S_PIECE;
 	const uint32_t must = 1u << S_OFFSET | 1u << S_BYTES | 1u << S_ROLE;
 	struct rs_term t = {0};
-	uint32_t first = r->c->nterms, seen = 0;
+	uint32_t first = c->nterms, seen = 0;
 	unsigned field;
 	int err;
 
 	(void)arg;
-	if (r->j.tok != RS_J_OBJECT)
-		return bad(r, NULL, "must be an object");
-	while ((err = get_key(r, fields, S_N, &seen, &field)) == 1) {
-		err = state_field(r, field, &t);
+	if (d->j.tok != RS_J_OBJECT)
+		return rs_jdoc_bad(d, NULL, "must be an object");
+	while ((err = rs_jdoc_key(d, fields, S_N, &seen, &field)) == 1) {
+		err = state_field(d, field, &t);
 		if (err)
 			return err;
 	}
 	if (err)
 		return err;
-	for (field = 0; field < S_N; field++)
-		if (must & ~seen & 1u << field)
-			return bad(r, fields[field], "is missing");
+	err = rs_jdoc_seen(d, fields, S_N, must, seen);
+	if (err)
+		return err;
 	if (!(seen & 1u << S_REGION) == !(seen & spot) || (seen & spot && (seen & spot) != spot))
-		return bad(r, "region", "must be given, or else call, slot and piece");
+		return rs_jdoc_bad(d, "region", "must be given, or else call, slot and piece");
 	if (!t.len || t.off + t.len < t.off)
-		return bad(r, "bytes", "must not be 0, and the end must lie below 2^64");
-	for (uint32_t i = first; i < r->c->nterms; i++) {
-		struct rs_term *w = &r->c->terms[i];
+		return rs_jdoc_bad(d, "bytes", "must not be 0, and the end must lie below 2^64");
+	for (uint32_t i = first; i < c->nterms; i++) {
+		struct rs_term *w = &c->terms[i];
 
 		w->region = t.region;
 		w->call = t.call;
@@ -333,134 +167,134 @@ static int one_state(struct reader *r, void *arg)
 		w->piece = t.piece;
 	}
 	/* what nobody could tell stays to be told by the run */
-	return t.role == RS_ROLE_PRODUCT + 1 ? 0 : add_term(r, &t);
+	return t.role == RS_ROLE_PRODUCT + 1 ? 0 : add_term(d, &t);
 }
 
-static int one_call(struct reader *r, void *arg)
+static int one_call(struct rs_jdoc *d, void *arg)
 {
-	uint64_t *call;
-	char *end;
+	struct rs_contract *c = d->to;
+	uint64_t ident = 0, *call;
+	int err = rs_jdoc_is_hex(d, NULL, &ident);
 
 	(void)arg;
-	if (r->j.tok != RS_J_STRING || strncmp(r->j.str, "0x", 2) || r->j.str_len < 3 ||
-	    r->j.str_len > 18 || strspn(r->j.str + 2, "0123456789abcdefABCDEF") + 2 != r->j.str_len)
-		return bad(r, NULL, "must be a string of 0x and up to 16 hex digits");
-	call = PUSH(r->c, calls);
+	if (err)
+		return err;
+	call = PUSH(c, calls);
 	if (!call)
-		return no_memory(r);
-	*call = strtoull(r->j.str, &end, 16);
+		return rs_jdoc_no_memory(d);
+	*call = ident;
 	return 0;
 }
 
-static int preserve(struct reader *r, struct rs_policy *policy)
+static int preserve(struct rs_jdoc *d, struct rs_policy *policy)
 {
 	static const char *const fields[] = {"option", "restore"};
 	uint32_t seen = 0;
 	unsigned field;
-	int err = want(r, "preserve", RS_J_OBJECT, "must be an object");
+	int err = rs_jdoc_enter(d, "preserve");
 
 	if (err)
 		return err;
-	enter(r, "preserve");
-	while ((err = get_key(r, fields, 2, &seen, &field)) == 1) {
+	while ((err = rs_jdoc_key(d, fields, 2, &seen, &field)) == 1) {
 		if (field == 0)
-			err = get_name(r, "option", rs_option_names, RS_OPTIONS, &policy->option);
+			err = rs_jdoc_name(d, "option", rs_option_names, RS_OPTIONS,
+					   &policy->option);
 		else if (field == 1)
-			err = get_name(r, "restore", rs_restore_names, RS_RESTORES,
-				       &policy->restore);
+			err = rs_jdoc_name(d, "restore", rs_restore_names, RS_RESTORES,
+					   &policy->restore);
 		else
-			err = skip(r);
+			err = rs_jdoc_skip(d);
 		if (err)
 			return err;
 	}
-	if (!err && !(seen & 1))
-		err = bad(r, "option", "is missing");
 	if (!err)
-		r->depth--;
+		err = rs_jdoc_seen(d, fields, 2, 1, seen);
+	if (!err)
+		rs_jdoc_leave(d);
 	return err;
 }
 
 enum { G_NAME, G_CALLS, G_COMPLETE, G_PRESERVE, G_STATE, G_NEEDED, G_REPLAYS = G_NEEDED, G_N };
 
-static int segment_field(struct reader *r, unsigned field, struct segment *s)
+static int segment_field(struct rs_jdoc *d, unsigned field, struct segment *s)
 {
+	uint8_t complete = 0;
+	uint64_t n = 0;
 	int err;
 
 	switch (field) {
 	case G_NAME:
-		err = get_text(r, "name", &s->name);
-		return err || *s->name ? err : bad(r, "name", "must not be empty");
+		return rs_jdoc_text(d, "name", &s->name);
 	case G_CALLS:
-		return each(r, "calls", one_call, NULL);
+		return rs_jdoc_each(d, "calls", one_call, NULL);
 	case G_COMPLETE:
-		err = want(r, "complete", RS_J_BOOL, "must be true or false");
-		s->incomplete = !r->j.number;
+		err = rs_jdoc_flag(d, "complete", &complete);
+		s->incomplete = !complete;
 		return err;
 	case G_PRESERVE:
-		return preserve(r, &s->policy);
+		return preserve(d, &s->policy);
 	case G_STATE:
-		return each(r, "state", one_state, NULL);
+		return rs_jdoc_each(d, "state", one_state, NULL);
 	case G_REPLAYS:
-		err = want(r, "replays", RS_J_INTEGER, "must be a number");
-		if (!err && (r->j.negative || r->j.number > UINT32_MAX))
-			return bad(r, "replays", "is out of range");
-		s->replays = (uint32_t)r->j.number;
+		err = rs_jdoc_number(d, "replays", UINT32_MAX, &n);
+		s->replays = (uint32_t)n;
 		return err;
 	default:
-		return skip(r);
+		return rs_jdoc_skip(d);
 	}
 }
 
-static int one_segment(struct reader *r, void *arg)
+static int one_segment(struct rs_jdoc *d, void *arg)
 {
+	struct rs_contract *c = d->to;
 	static const char *const fields[] = {"name",	 "calls", "complete",
 					     "preserve", "state", "replays"};
-	struct segment s = {.first_call = r->c->ncalls, .first_term = r->c->nterms}, *added;
+	struct segment s = {.first_call = c->ncalls, .first_term = c->nterms}, *added;
 	uint32_t seen = 0;
 	unsigned field;
 	int err;
 
 	(void)arg;
-	if (r->j.tok != RS_J_OBJECT)
-		return bad(r, NULL, "must be an object");
-	while ((err = get_key(r, fields, G_N, &seen, &field)) == 1) {
-		err = segment_field(r, field, &s);
+	if (d->j.tok != RS_J_OBJECT)
+		return rs_jdoc_bad(d, NULL, "must be an object");
+	while ((err = rs_jdoc_key(d, fields, G_N, &seen, &field)) == 1) {
+		err = segment_field(d, field, &s);
 		if (err)
 			return err;
 	}
 	if (err)
 		return err;
-	for (field = 0; field < G_NEEDED; field++)
-		if (~seen & 1u << field)
-			return bad(r, fields[field], "is missing");
-	s.ncalls = r->c->ncalls - s.first_call;
-	s.nterms = r->c->nterms - s.first_term;
+	err = rs_jdoc_seen(d, fields, G_NEEDED, ~0u, seen);
+	if (err)
+		return err;
+	s.ncalls = c->ncalls - s.first_call;
+	s.nterms = c->nterms - s.first_term;
 	if (!s.ncalls && !s.incomplete)
-		return bad(r, "calls", "must not be empty");
-	added = PUSH(r->c, segments);
+		return rs_jdoc_bad(d, "calls", "must not be empty");
+	added = PUSH(c, segments);
 	if (!added)
-		return no_memory(r);
+		return rs_jdoc_no_memory(d);
 	*added = s;
 	return 0;
 }
 
-static int program(struct reader *r)
+static int program(struct rs_jdoc *d)
 {
 	static const char *const fields[] = {"fingerprint"};
+	struct rs_contract *c = d->to;
 	uint32_t seen = 0;
 	unsigned field;
-	int err = want(r, "program", RS_J_OBJECT, "must be an object");
+	int err = rs_jdoc_enter(d, "program");
 
 	if (err)
 		return err;
-	enter(r, "program");
-	while ((err = get_key(r, fields, 1, &seen, &field)) == 1) {
-		err = field ? skip(r) : get_text(r, "fingerprint", &r->c->fingerprint);
+	while ((err = rs_jdoc_key(d, fields, 1, &seen, &field)) == 1) {
+		err = field ? rs_jdoc_skip(d) : rs_jdoc_text(d, "fingerprint", &c->fingerprint);
 		if (err)
 			return err;
 	}
 	if (!err)
-		r->depth--;
+		rs_jdoc_leave(d);
 	return err;
 }
 
@@ -470,43 +304,44 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Two of one name would contradict each other. */
-static int unique(struct reader *r)
+static int unique(struct rs_jdoc *d)
 {
-	const char **names = calloc(r->c->nsegments + 1u, sizeof(*names));
+	struct rs_contract *c = d->to;
+	const char **names = calloc(c->nsegments + 1u, sizeof(*names));
 	int err = 0;
 
 	if (!names)
-		return no_memory(r);
-	for (uint32_t i = 0; i < r->c->nsegments; i++)
-		names[i] = r->c->segments[i].name;
-	qsort(names, r->c->nsegments, sizeof(*names), by_name);
-	for (uint32_t i = 1; !err && i < r->c->nsegments; i++)
+		return rs_jdoc_no_memory(d);
+	for (uint32_t i = 0; i < c->nsegments; i++)
+		names[i] = c->segments[i].name;
+	qsort(names, c->nsegments, sizeof(*names), by_name);
+	for (uint32_t i = 1; !err && i < c->nsegments; i++)
 		if (!strcmp(names[i], names[i - 1]))
-			err = bad(r, "segments", "has two segments of one name");
+			err = rs_jdoc_bad(d, "segments", "has two segments of one name");
 	free(names);
 	return err;
 }
 
-static int document(struct reader *r)
+static int document(struct rs_jdoc *d)
 {
 	static const char *const fields[] = {"contract_version", "program", "segments"};
 	uint32_t seen = 0;
 	unsigned field;
-	int err = want(r, NULL, RS_J_OBJECT, "must be an object");
+	int err = rs_jdoc_want(d, NULL, RS_J_OBJECT, "must be an object");
 
-	while (!err && (err = get_key(r, fields, 3, &seen, &field)) == 1)
-		err = field == 1   ? program(r)
-		      : field == 2 ? each(r, "segments", one_segment, NULL)
-				   : skip(r);
+	while (!err && (err = rs_jdoc_key(d, fields, 3, &seen, &field)) == 1)
+		err = field == 1   ? program(d)
+		      : field == 2 ? rs_jdoc_each(d, "segments", one_segment, NULL)
+				   : rs_jdoc_skip(d);
 	if (!err && ~seen & 4)
-		err = bad(r, "segments", "is missing");
+		err = rs_jdoc_bad(d, "segments", "is missing");
 	if (!err)
-		err = next(r); /* nothing may follow */
-	return err ? err : unique(r);
+		err = rs_jdoc_next(d); /* nothing may follow */
+	return err ? err : unique(d);
 }
 
 /* What else is in it can only be judged when its version is known. */
-static int version(struct reader *r)
+static int version(struct rs_jdoc *d)
 {
 	static const char *const fields[] = {"contract_version"};
 	uint32_t seen = 0;
@@ -514,77 +349,68 @@ static int version(struct reader *r)
 	unsigned field;
 	int err;
 
-	r->j.keep = 1;
-	err = want(r, NULL, RS_J_OBJECT, "must be an object");
-	while (!err && (err = get_key(r, fields, 1, &seen, &field)) == 1) {
+	err = rs_jdoc_want(d, NULL, RS_J_OBJECT, "must be an object");
+	while (!err && (err = rs_jdoc_key(d, fields, 1, &seen, &field)) == 1) {
 		if (field) {
-			err = skip(r);
+			err = rs_jdoc_skip(d);
 			continue;
 		}
-		err = get_number(r, "contract_version", UINT64_MAX, &v);
+		err = rs_jdoc_number(d, "contract_version", UINT64_MAX, &v);
 		if (!err && v > RS_CONTRACT_VERSION)
-			return bad(
-				r, "contract_version",
+			return rs_jdoc_bad(
+				d, "contract_version",
 				"is newer than this library, which reads version 1: use a newer one, or learn the contract again");
 		if (!err && v < RS_CONTRACT_VERSION)
-			return bad(r, "contract_version",
-				   "is older than any that exists: versions begin at 1");
+			return rs_jdoc_bad(d, "contract_version",
+					   "is older than any that exists: versions begin at 1");
 	}
-	return err || seen ? err : bad(r, "contract_version", "is missing");
+	return err || seen ? err : rs_jdoc_bad(d, "contract_version", "is missing");
 }
 
 int rs_contract_parse(char *text, size_t size, struct rs_contract **ret_contract,
-		      struct rs_contract_error *ret_error)
+		      struct rs_jdoc_error *ret_error)
 {
-	struct reader r = {.error = ret_error};
+	struct rs_contract *c = calloc(1, sizeof(*c));
+	struct rs_jdoc d;
 	int err;
 
 	memset(ret_error, 0, sizeof(*ret_error));
-	r.c = calloc(1, sizeof(*r.c));
-	if (!r.c)
+	if (!c)
 		return -ENOMEM;
-	rs_jread_begin(&r.j, text, size);
-	err = version(&r);
+	rs_jdoc_begin(&d, text, size, 1, c, ret_error);
+	err = version(&d);
 	if (!err) {
-		rs_jread_begin(&r.j, text, size);
-		err = document(&r);
+		rs_jdoc_begin(&d, text, size, 0, c, ret_error);
+		err = document(&d);
 	}
 	if (err) {
-		rs_contract_free(r.c);
-		return r.no_memory ? -ENOMEM : -EINVAL;
+		rs_contract_free(c);
+		return rs_jdoc_failed(&d);
 	}
-	*ret_contract = r.c;
+	*ret_contract = c;
 	return 0;
 }
 
-/* --- the file --------------------------------------------------------------------------------- */
-
 int rs_contract_load(const char *path, struct rs_contract **ret_contract,
-		     struct rs_contract_error *ret_error)
+		     struct rs_jdoc_error *ret_error)
 {
-	struct rs_contract *c = NULL;
 	int saved = errno, err;
 	char *text = NULL;
 	size_t size = 0;
 
-	memset(ret_error, 0, sizeof(*ret_error));
-	err = rs_jread_file(path, RS_CONTRACT_MAX_SIZE, &text, &size);
-	if (!err)
-		err = rs_contract_parse(text, size, &c, ret_error);
-	if (err) {
-		free(text);
-		if (!ret_error->text[0])
-			snprintf(ret_error->text, sizeof(ret_error->text), "%s",
-				 err == -ENODEV	 ? "not a regular file"
-				 : err == -EFBIG ? "larger than 64 MiB"
-						 : strerror(-err));
-		errno = saved;
+	err = rs_jdoc_load(path, RS_CONTRACT_MAX_SIZE, "larger than 64 MiB", &text, &size,
+			   ret_error);
+	if (err)
 		return err;
-	}
-	c->owned = text;
-	*ret_contract = c;
+	err = rs_contract_parse(text, size, ret_contract, ret_error);
+	if (err == -ENOMEM)
+		snprintf(ret_error->text, sizeof(ret_error->text), "%s", strerror(ENOMEM));
 	errno = saved;
-	return 0;
+	if (err)
+		free(text);
+	else
+		(*ret_contract)->owned = text;
+	return err;
 }
 
 void rs_contract_free(struct rs_contract *c)

@@ -12,24 +12,19 @@
 #include <stddef.h>
 
 #include "tracker/engine.h"
+#include "tracker/jdoc.h"
 
 #define RS_CONTRACT_VERSION  1
 #define RS_CONTRACT_MAX_SIZE (64u << 20)
-
-struct rs_contract_error {
-	unsigned line, column; /* 0: of the file as a whole */
-	char field[96];	       /* as "segments[2].state[0].offset" */
-	char text[160];
-};
 
 struct rs_contract;
 
 /* From memory; the text is changed, and must live as long as the contract. 0, -EINVAL and *ret_error, -ENOMEM. */
 int rs_contract_parse(char *text, size_t size, struct rs_contract **ret_contract,
-		      struct rs_contract_error *ret_error);
+		      struct rs_jdoc_error *ret_error);
 /* The file is read once. Also what the system says, with *ret_error's text. */
 int rs_contract_load(const char *path, struct rs_contract **ret_contract,
-		     struct rs_contract_error *ret_error);
+		     struct rs_jdoc_error *ret_error);
 void rs_contract_free(struct rs_contract *c);
 
 uint64_t rs_contract_segments(const struct rs_contract *c);

@@ -14,25 +14,20 @@
 
 #include <stddef.h>
 
+#include "tracker/jdoc.h"
 #include "tracker/plan.h"
 
 #define RS_PLANFILE_VERSION  1
 #define RS_PLANFILE_MAX_SIZE (8u << 20)
-
-struct rs_planfile_error {
-	unsigned line, column; /* 0: of the file as a whole */
-	char field[96];	       /* as "segments[2].option" */
-	char text[160];
-};
 
 /*
  * From memory; the text is changed. *ret_entries has head->n of them, to be freed. generation is 1 and from_step 0. The
  * fingerprint must be that of the segments. 0, -EINVAL and *ret_error, -ENOMEM.
  */
 int rs_planfile_parse(char *text, size_t size, struct rs_plan_head *ret_head,
-		      struct rs_plan_entry **ret_entries, struct rs_planfile_error *ret_error);
+		      struct rs_plan_entry **ret_entries, struct rs_jdoc_error *ret_error);
 /* The file is read once. Also what the system says, with *ret_error's text. */
 int rs_planfile_load(const char *path, struct rs_plan_head *ret_head,
-		     struct rs_plan_entry **ret_entries, struct rs_planfile_error *ret_error);
+		     struct rs_plan_entry **ret_entries, struct rs_jdoc_error *ret_error);
 
 #endif

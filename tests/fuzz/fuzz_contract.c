@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct rs_devops ops;
 	const struct rs_engine_config config = {.mode = RS_MODE_PRESERVE};
-	struct rs_contract_error error;
+	struct rs_jdoc_error error;
 	struct rs_contract *c = NULL;
 	struct rs_engine *e;
 	char *text = malloc(size + 1);

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct rs_devops ops;
 	const struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .costs = 1};
 	struct rs_plan_entry *entries = NULL;
-	struct rs_planfile_error error;
+	struct rs_jdoc_error error;
 	struct rs_plan_head head;
 	struct rs_engine *e;
 	char *text = malloc(size + 1);

@@ -41,7 +41,7 @@ static void must_parse(char *text, size_t size)
 
 static void learn(struct rs_run *run)
 {
-	struct rs_contract_error error;
+	struct rs_jdoc_error error;
 	struct rs_contract_why why;
 	struct rs_contract *read;
 	json_t *contract, *diff;

@@ -15,7 +15,7 @@
 
 static char text[65536];
 
-static struct rs_contract *parse(const char *json, struct rs_contract_error *e)
+static struct rs_contract *parse(const char *json, struct rs_jdoc_error *e)
 {
 	struct rs_contract *c = NULL;
 
@@ -26,7 +26,7 @@ static struct rs_contract *parse(const char *json, struct rs_contract_error *e)
 
 static void refused(const char *json, const char *want)
 {
-	struct rs_contract_error e;
+	struct rs_jdoc_error e;
 	struct rs_contract *c = parse(json, &e);
 	char got[512];
 
@@ -117,7 +117,7 @@ static void states(void)
 
 static void accepted(void)
 {
-	struct rs_contract_error e;
+	struct rs_jdoc_error e;
 	struct rs_contract *c = parse(
 		"{\"later\":{\"x\":[1,2.5,null]},\"segments\":[{" BARE
 		",\"state\":[{\"region\":\"a\\u0062\",\"windows\":[[0,4],[8,4]],\"density\":0.5," RANGE
@@ -137,7 +137,7 @@ static void accepted(void)
 
 static void file(void)
 {
-	struct rs_contract_error e;
+	struct rs_jdoc_error e;
 	struct rs_contract *c = NULL;
 	char path[] = "/tmp/contract-XXXXXX";
 	int fd = mkstemp(path);
@@ -162,7 +162,7 @@ static void plus(struct rig_arg *a)
 
 static void run(const char *json, const char *segment, const char *code)
 {
-	struct rs_contract_error e;
+	struct rs_jdoc_error e;
 	struct rs_contract *c = parse(json, &e);
 	struct rs_engine_stats s;
 	uint32_t *x, *y;
@@ -193,7 +193,7 @@ static void run(const char *json, const char *segment, const char *code)
 /* Everything that a contract says arrives at the segment of which it says it. */
 static void handed_on(void)
 {
-	struct rs_contract_error e;
+	struct rs_jdoc_error e;
 	struct rs_contract *c = parse(
 		"{\"contract_version\":1,\"segments\":[{\"name\":\"g\",\"complete\":false,\"calls\":[\"0x13\"],"
 		"\"preserve\":{\"option\":\"free\",\"restore\":\"swap\"},\"state\":[{\"call\":3,\"slot\":4,\"piece\":5,"

@@ -19,7 +19,7 @@
 static char text[1 << 20];
 
 static int parse(const char *json, struct rs_plan_head *head, struct rs_plan_entry **entries,
-		 struct rs_planfile_error *e)
+		 struct rs_jdoc_error *e)
 {
 	snprintf(text, sizeof(text), "%s", json);
 	return rs_planfile_parse(text, strlen(text), head, entries, e);
@@ -28,7 +28,7 @@ static int parse(const char *json, struct rs_plan_head *head, struct rs_plan_ent
 static void refused(const char *json, const char *want)
 {
 	struct rs_plan_entry *entries = NULL;
-	struct rs_planfile_error e;
+	struct rs_jdoc_error e;
 	struct rs_plan_head head;
 	int r = parse(json, &head, &entries, &e);
 	char got[512];
@@ -50,7 +50,8 @@ static void refusals(void)
 	refused("{\"plan_version\":0}",
 		"1:17 plan_version is older than any that exists: versions begin at 1");
 	refused("{\"plan_version\":1,\"plan_version\":1}", "1:19 plan_version is given twice");
-	refused("{\"plan_version\":1,\"fingerprint\":7}", "1:33 fingerprint must be a string");
+	refused("{\"plan_version\":1,\"fingerprint\":7}",
+		"1:33 fingerprint must be a string of 0x and up to 16 hex digits");
 	refused("{\"plan_version\":1,\"fingerprint\":\"12\"}",
 		"1:33 fingerprint must be a string of 0x and up to 16 hex digits");
 	refused("{\"budget\":-1}", "1:11 budget must be an integer, not negative");
@@ -77,7 +78,7 @@ static void refusals(void)
 static void accepted(void)
 {
 	struct rs_plan_entry *v = NULL;
-	struct rs_planfile_error e;
+	struct rs_jdoc_error e;
 	struct rs_plan_head head;
 	uint64_t print =
 		rs_plan_print(rs_plan_print(0, rs_plan_name("a"), 0), rs_plan_name("b"), 3);
@@ -113,7 +114,7 @@ static void accepted(void)
 static void too_many(void)
 {
 	struct rs_plan_entry *v = NULL;
-	struct rs_planfile_error e;
+	struct rs_jdoc_error e;
 	struct rs_plan_head head;
 	size_t n = (size_t)snprintf(text, sizeof(text), "{\"segments\":[");
 
@@ -127,7 +128,7 @@ static void too_many(void)
 static void files(void)
 {
 	struct rs_plan_entry *v = NULL;
-	struct rs_planfile_error e;
+	struct rs_jdoc_error e;
 	struct rs_plan_head head;
 	char path[] = "/tmp/rs-planfile.XXXXXX";
 	int fd = mkstemp(path);
