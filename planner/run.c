@@ -233,10 +233,12 @@ void rs_run_finish(struct rs_run *run)
 				: run->step_changes;
 	for (size_t i = 0; i < run->nfindings; i++) {
 		struct rs_run_finding *f = &run->findings[i];
-		struct rs_run_segment *s = *f->segment ? segment_of(run, f->segment) : NULL;
+		struct rs_run_segment *s;
 
 		f->doubt = is_doubt(f->code);
-		if (!s || f->severity != RS_ERROR)
+		/* a note alone makes no segment that would have to be judged */
+		s = *f->segment && f->severity == RS_ERROR ? segment_of(run, f->segment) : NULL;
+		if (!s)
 			continue;
 		if (f->doubt)
 			s->doubts += f->count;

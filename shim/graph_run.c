@@ -100,6 +100,9 @@ static void describe_kernel(struct run *r, struct rs_call *c, const struct rs_no
 	if (n->kernel.data)
 		l.extra = extra;
 	rs_launch_describe(c, r->t, &l);
+	/* the description is locked until the launch is over */
+	c->args = n->kernel.data;
+	c->arg_bytes = (uint32_t)n->kernel.bytes;
 }
 
 /* The ranges lie in `two`, or in the thread's scratch. */

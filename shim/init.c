@@ -319,6 +319,7 @@ static void finish(void)
 	}
 	if (!rs_state.records)
 		return;
+	rs_engine_end(rs_state.engine);
 	if (rs_state.opt.learn)
 		rs_engine_learned(rs_state.engine);
 	rs_engine_costs_write(rs_state.engine);

@@ -340,7 +340,7 @@ void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_lau
 
 	recognise(&n, t, l);
 	describe_known(c, t, l, &n);
-	c->args = NULL; /* a graph's nodes are launched later than they are described */
+	c->args = NULL; /* they lie in the caller's hands, or in a scratch that the next one needs */
 }
 
 /* The same launch as before, which needed nothing then and needs nothing now. */

@@ -407,6 +407,7 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 			continue;
 		check_writers(c, w, &c->range[i]);
 		visit(c, w, &c->range[i], 1);
+		rs_readers_note(c, w, &c->range[i]);
 	}
 	for (i = 0; i < c->nranges; i++) {
 		if (!(rs_access_of(c, &c->range[i])->dir & RS_WRITE))

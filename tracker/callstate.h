@@ -35,6 +35,9 @@ int rs_window_is_last(const struct rs_engine *e, const struct rs_window *w);
 /* window.c: which forward a replay without a number repeats; its first call decides */
 void rs_window_resolve(const struct rs_callstate *c, struct rs_window *w);
 
+/* readers.c */
+void rs_readers_note(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r);
+
 /* profile.c */
 void rs_profile_aliases(const struct rs_callstate *c, const struct rs_window *w);
 

@@ -15,6 +15,7 @@
 #include "tracker/costing.h"
 
 #define FINDINGS_PER_RECORD 32u
+#define MOST_ALONE	    256u
 
 enum verdict { V_EQUAL, V_UNKNOWN, V_DIFFERENT };
 static const char *const verdict_name[] = {"equal", "unknown", "different"};
@@ -372,6 +373,30 @@ static void finalise(struct rs_engine *e, struct rs_replay *r)
 	free(r->checks.v);
 	rs_segment_unref(e, r->seg);
 	free(r);
+}
+
+/*
+ * The segment retires, or the run ends, and nobody has replayed it: what its replays would have been told is told of the
+ * forward alone. No record is written and nothing is judged: that memory was freed is a note; that a stream overwrote or freed what
+ * another one was still reading is an error of the forward's own. A program may have any number of such forwards.
+ */
+void rs_segment_tell(struct rs_engine *e, struct rs_segment *s)
+{
+	const struct rs_race *const races[] = {&s->race, &s->freed};
+	const struct rs_replay r = {.name = s->name, .invocation = s->invocation, .step = s->step};
+	struct outcome o = {.entry = V_EQUAL};
+
+	for (unsigned i = 0; i < 2 && !s->replays && !s->told; i++) {
+		const struct rs_check c = {.alloc = races[i]->alloc,
+					   .off = races[i]->off,
+					   .len = races[i]->len,
+					   .writer = races[i]->writer};
+
+		if (c.alloc && e->told_alone++ < MOST_ALONE)
+			report(e, &r, &o, i ? RS_FINDING_FREED_EARLY : RS_FINDING_UNORDERED, &c,
+			       c.off);
+	}
+	s->told = 1;
 }
 
 /* A record that another thread asks about, or still has operations of in hand; then that is over in a moment. */

@@ -102,6 +102,16 @@ void rs_engine_finish(struct rs_engine *e)
 		rs_timing_poll(e);
 }
 
+void rs_engine_end(struct rs_engine *e)
+{
+	struct rs_segment *s;
+
+	pthread_mutex_lock(&e->lock);
+	for (s = e->pending; s; s = s->next)
+		rs_segment_tell(e, s);
+	pthread_mutex_unlock(&e->lock);
+}
+
 void rs_engine_learned(struct rs_engine *e)
 {
 	struct rs_segment *s;

@@ -56,6 +56,8 @@ struct rs_engine *rs_engine_create(const struct rs_engine_config *config,
 				   const struct rs_devops *ops, struct rs_records *records);
 /* Wait for outstanding digests (host blocks), write their records. Safe to call repeatedly. */
 void rs_engine_finish(struct rs_engine *e);
+/* At the end of the run: what is to be said of forwards that nobody has replayed. */
+void rs_engine_end(struct rs_engine *e);
 /* At the end of the run, with config.profile: the "segment" and "state" lines that contracts are learned from. */
 void rs_engine_learned(struct rs_engine *e);
 void rs_engine_destroy(struct rs_engine *e); /* tests only: the shim never unloads */

@@ -220,8 +220,9 @@ struct rs_span {
 struct rs_claim {
 	uint64_t off, len, ver;
 	uint8_t cls;
-	uint32_t q; /* of the first reader, and its tick there */
+	uint32_t q; /* of the last reader of all of it, and that one's tick there */
 	uint64_t tick;
+	struct rs_readers *others; /* whom that one does not stand for: readers.c */
 	struct rs_words *sample;	/* their digest at that moment, of some claims */
 	struct rs_profile_range *range; /* NULL: none is kept */
 	uint64_t range_at;		/* where in the allocation it begins */
@@ -325,7 +326,7 @@ struct rs_segment {
 	uint64_t since;	   /* the last version given when the forward began */
 	const char *label; /* "forward:<name>#<n>", interned */
 	uint32_t flags;	   /* enum rs_flag, of the forward */
-	uint8_t open, retired;
+	uint8_t open, retired, told; /* told: what is to be said of it without a replay */
 	struct rs_race race;
 	struct rs_policy policy;
 	const struct rs_terms *terms; /* NULL: none */
@@ -487,6 +488,7 @@ struct rs_engine {
 	uint64_t digest_queues;	       /* queues with digests that no record has waited for yet */
 	struct rs_window *replays;     /* open ones, of all threads */
 	uint64_t range_id;
+	uint32_t told_alone; /* findings of forwards that nobody replayed */
 	struct rs_replay *flight, **flight_end; /* records that wait for their event, in order */
 	struct rs_engine_stats stats;
 	struct rs_strings *strings;
@@ -647,6 +649,13 @@ uint64_t rs_terms_calls(const struct rs_segment *s);
 int rs_terms_calls_fit(const struct rs_terms *terms, const struct rs_segment *s);
 void rs_terms_fini(struct rs_engine *e);
 
+/* readers.c */
+void rs_readers_forget(struct rs_claim *c);
+int rs_readers_done(const struct rs_engine *e, const struct rs_claim *c, uint64_t off, uint64_t len,
+		    uint32_t q);
+void rs_readers_race(struct rs_engine *e, struct rs_segment *s, struct rs_alloc *a, uint64_t off,
+		     uint64_t len, const struct rs_writer *writer);
+
 /* order.c */
 uint64_t rs_order_tick(struct rs_engine *e, uint32_t q); /* a call on q; 0: not followed */
 /* Does call `tick` of queue `from` come before what is enqueued on q now, as far as is known? */
@@ -696,6 +705,7 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 /* compare.c */
 struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, struct rs_alloc *a,
 			      uint64_t off, uint64_t len, struct rs_words *x, struct rs_words *y);
+void rs_segment_tell(struct rs_engine *e, struct rs_segment *s);
 int rs_check_has(const struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
 		 uint64_t off);
 void rs_replay_finish_ready(struct rs_engine *e, int wait);

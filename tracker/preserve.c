@@ -317,9 +317,9 @@ static void check_readers(struct rs_engine *e, struct rs_alloc *a, const struct 
 
 			if (c->off >= x->off + x->len)
 				break;
-			if (c->ver != x->ver || rs_order_known(e, c->q, c->tick, writer->q))
+			if (c->ver != x->ver || rs_readers_done(e, c, x->off, x->len, writer->q))
 				continue;
-			rs_segment_note(e, s, RS_CHECK_RACE, a, x->off, x->len, writer);
+			rs_readers_race(e, s, a, x->off, x->len, writer);
 			break;
 		}
 	}
@@ -340,8 +340,8 @@ void rs_memory_leaves(struct rs_engine *e, struct rs_alloc *a, const struct rs_w
 		for (i = 0; t && i < t->claims.n; i++) {
 			const struct rs_claim *c = &t->claims.v[i];
 
-			if (who->tick && c->tick && !rs_order_known(e, c->q, c->tick, who->q))
-				rs_segment_note(e, s, RS_CHECK_RACE, a, c->off, c->len, who);
+			if (who->tick && !rs_readers_done(e, c, 0, a->size, who->q))
+				rs_readers_race(e, s, a, c->off, c->len, who);
 			if (c->cls == RS_CLASS_STATE)
 				rs_segment_note(e, s, RS_CHECK_FREED, a, c->off, c->len, who);
 		}

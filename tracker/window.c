@@ -119,8 +119,10 @@ static void free_touches(struct rs_engine *e, struct rs_touch **table)
 			t->alloc->touch = NULL;
 		rs_keeps_collect(e, t->alloc);
 		rs_alloc_unref(e, t->alloc);
-		for (i = 0; i < t->claims.n; i++)
+		for (i = 0; i < t->claims.n; i++) {
 			rs_words_put(e, t->claims.v[i].sample);
+			rs_readers_forget(&t->claims.v[i]);
+		}
 		free(t->spans.v);
 		free(t->claims.v);
 		free(t);
@@ -132,6 +134,7 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 {
 	rs_costs_retire(s);
 	rs_profile_retire(e, s);
+	rs_segment_tell(e, s);
 	s->retired = 1;
 	__atomic_fetch_sub(&e->interested, 1, __ATOMIC_RELAXED);
 	if (s->prev)
