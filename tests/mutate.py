@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TESTS = ["test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_arena",
+TESTS = ["test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_readers",
+         "test_engine_notes", "test_arena",
          "test_engine_options", "test_engine_calm", "test_engine_costs", "test_gather", "test_terms", "test_contract",
          "test_engine_random"]
 
@@ -123,6 +124,18 @@ MUTATIONS = [
      "\t\tjoin(e, c, ev ? &ev->clock : &e->everything_known);", "\t\t(void)ev;"),
     ("every stream is ordered after every other", "tracker/order.c",
      "\treturn !c || c->t[from] >= tick;", "\treturn 1;"),
+    ("only the first reader of a claim is remembered", "tracker/access.c", "\t\trs_readers_note(c, w, &c->range[i]);\n", ""),
+    ("a later reader stands for all others", "tracker/readers.c",
+     "\t       rs_order_known(e, x->q, x->tick, now->q);", "\t       1;"),
+    ("who has read a part stands for who has read all", "tracker/readers.c",
+     "\treturn now->off <= x->off && x->end <= now->end &&", "\treturn"),
+    ("who has read a part has read all", "tracker/readers.c",
+     "if (x->off < off + len && off < x->end && !rs_order_known(", "if (!rs_order_known("),
+    ("a set of readers is that of the call's last claim", "tracker/readers.c",
+     "if (l.n && !is_set(*shared, &l)) {", "if (l.n && !*shared) {"),
+    ("a race behind the replay's end is nobody's", "tracker/readers.c", "r->seg == s ? rs_check_add(", "0 ? rs_check_add("),
+    ("nothing is told of a forward that nobody replays", "tracker/window.c", "\trs_segment_tell(e, s);\n", ""),
+    ("what a replay was told is told again", "tracker/compare.c", "i < 2 && !s->replays && !s->told", "i < 2 && !s->told"),
     ("an open replay's fence ends with another one's", "tracker/preserve.c",
      "\t\tif (rec->fenced & 1ull << i && !--e->fences[i])", "\t\tif (rec->fenced & 1ull << i)"),
     ("a fence stays for ever", "tracker/preserve.c",

@@ -173,6 +173,32 @@ static void c27(void)
 	MUST(cuMemFreeAsync(owner, outside));
 }
 
+/*
+ * What a stream of its own copies away is freed, and its address reused, on another stream, which has not waited for it
+ * (or has: `ordered`). No replay comes.
+ */
+static void c27_reader(void)
+{
+	static CUstream aside;
+	dev x = stream_ordered(17), h = alloc(1), owner;
+
+	if (!aside)
+		MUST(cuStreamCreate(&aside, CU_STREAM_NON_BLOCKING));
+	hand_over(outside, aside);
+	replayshim_forward_begin("offload", 0);
+	on = aside;
+	copy(h, x, 1);
+	on = outside;
+	replayshim_forward_end();
+	if (option("ordered"))
+		hand_over(aside, outside);
+	MUST(cuMemFreeAsync(x, outside));
+	owner = stream_ordered(255);
+	probe("owner", owner, 1);
+	tell("reused", owner == x);
+	MUST(cuMemFreeAsync(owner, outside));
+}
+
 /* The replay reads through the old address, where somebody else lives now. */
 static void c27_recycled(void)
 {
@@ -271,9 +297,13 @@ static void x3(void)
 
 /* --- main ----------------------------------------------------------------------------------- */
 
-static const struct hazard_case cases[] = {
-	{"c17", c17}, {"c17_capture", c17_capture},   {"c17_writer", c17_writer},
-	{"c27", c27}, {"c27_recycled", c27_recycled}, {"c28", c28},
-	{"x3", x3}};
+static const struct hazard_case cases[] = {{"c17", c17},
+					   {"c17_capture", c17_capture},
+					   {"c17_writer", c17_writer},
+					   {"c27", c27},
+					   {"c27_recycled", c27_recycled},
+					   {"c27_reader", c27_reader},
+					   {"c28", c28},
+					   {"x3", x3}};
 
 HAZARD_MAIN(cases)

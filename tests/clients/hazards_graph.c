@@ -609,13 +609,69 @@ static void conditional(void)
 	destroy_execs();
 }
 
+/* --- arguments of kernel nodes ---------------------------------------------------------------- */
+
+struct scaled {
+	dev y, x, twice;
+	unsigned by;
+};
+
+/* y = x * by, in a place of its own each time; twice = y * 2. */
+static dev scaled_segment(void *inputs)
+{
+	struct scaled *p = inputs;
+	unsigned two = 2;
+
+	LAUNCH("scale", 1, &p->y, &p->x, &p->by);
+	LAUNCH("scale", 1, &p->twice, &p->y, &two);
+	return p->y;
+}
+
+static CUgraphExec scaled_graph(const struct scaled *p)
+{
+	struct scaled in = *p;
+	CUgraph g = new_graph();
+	unsigned two = 2;
+	CUgraphExec exec;
+
+	KERNEL_NODE(g, KERNEL_NODE(g, NULL, "scale", 1, &in.y, &in.x, &in.by), "scale", 1,
+		    &in.twice, &in.y, &two);
+	exec = instantiate(g);
+	MUST(cuGraphDestroy(g));
+	return exec;
+}
+
+/* The replay is launched with another number, or with another pointer (`moved`); of 0 any multiple is 0 (`equal`). */
+static void numbers(void)
+{
+	struct scaled p = {alloc(1), STATE("state:x", 1, option("equal") ? 0 : 3), alloc(1), 5};
+	int forward = option("forward") || option("both"),
+	    again = option("replay") || option("both");
+	CUgraphExec exec[2] = {NULL};
+
+	if (forward)
+		exec[0] = scaled_graph(&p);
+	segment(1, forward ? run_exec : scaled_segment, forward ? (void *)exec[0] : &p);
+	if (option("moved")) {
+		p.y = alloc(1);
+		p.twice = alloc(1);
+	} else if (!option("same")) {
+		p.by = 6;
+	}
+	if (again)
+		exec[1] = scaled_graph(&p);
+	segment(0, again ? run_exec : scaled_segment, again ? (void *)exec[1] : &p);
+	probe("twice", p.twice, 1);
+	destroy_execs();
+}
+
 /* --- main ----------------------------------------------------------------------------------- */
 
 static const struct hazard_case cases[] = {
 	{"pair", pair},	      {"over", over},	    {"writer", writer},
 	{"refused", refused}, {"skipped", skipped}, {"left", left},
 	{"opaque", opaque},   {"temp", temp},	    {"conditional", conditional},
-	{"event", event},
+	{"event", event},     {"numbers", numbers},
 };
 
 HAZARD_MAIN(cases)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from hazards_rig import BUILD, SHIM, Case, check_cases, diverges, match, ok, plan, rejects, twice, words
+from hazards_rig import BUILD, SHIM, Run, Case, check_cases, diverges, match, ok, plan, rejects, twice, words
 
 
 def mix(seed, i):
@@ -204,12 +204,25 @@ def check_claim():
        "c04: clean in what was observed, and no more is claimed", done.returncode, *done.stdout.splitlines()[:12])
 
 
+def check_unreplayed():
+    """C27 without a replay: nothing is judged, but a free under a pending reader is an error, any other a note."""
+    for args, want in (("c27_reader", {"RS012": "note", "RS031": "error"}), ("c27_reader ordered", {"RS012": "note"})):
+        for mode in ("audit", "preserve"):
+            run = Run("hazards3", args, mode)
+            found = {f["code"]: f["sev"] for f in run.findings}
+            names = {(f["segment"], f["replay"], f["writer"]["name"], f["state"]["bytes"]) for f in run.findings}
+            ok(not run.status and run.words == dict(owner=255, reused=1) and not run.records and found == want and
+               names == {("offload", 0, "free", 4)}, f"{args}: {mode}", run.status, run.words, run.records, found, names,
+               run.stderr[-300:])
+
+
 def main():
     only = sys.argv[1:]
     for client in ("hazards2", "hazards3"):
         check_cases(client, [c for c in CASES if c.args.startswith(HAZARDS3) == (client == "hazards3")], only)
     if not only:
         check_claim()
+        check_unreplayed()
     return plan()
 
 

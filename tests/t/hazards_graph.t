@@ -5,7 +5,7 @@ import os
 import sys
 
 os.environ.setdefault("RS_SEEDS", "10" if os.environ.get("RS_SAN") else "50")
-from hazards_rig import (MODES, Case, Run, check_cases, diverges, ok, plan, rejects, show, twice,  # noqa: E402
+from hazards_rig import (MODES, Case, Run, Verdict, match, check_cases, diverges, ok, plan, rejects, show, twice,  # noqa: E402
                          words)
 
 BLOCK = ("block", 0)
@@ -65,6 +65,13 @@ CASES = [
     Case("conditional", dict(y=9, C=9), dict(y=3, C=9),
          {BLOCK: diverges({"RS010": [("C", HOW["memset"])]}, after="equal")}),
     Case("conditional not", dict(y=3, C=3), dict(y=3, C=3), {}, replays=[BLOCK]),
+
+    # Arguments of kernel nodes: other numbers are told of, other pointers are none.
+    *[Case(f"numbers {how} {what}", *[dict(twice=twice_)] * 2, *[verdict] * 2, replays=[BLOCK])
+      for how in ("forward", "replay", "both")
+      for what, twice_, verdict in (
+          ("other", 36, {BLOCK: Verdict("divergence", {"RS001": [("", "scale")], "RS003": None}, after="equal")}),
+          ("equal", 0, {BLOCK: match("RS003")}), ("moved", 30, {}), ("same", 30, {}))],
 
     *[Case(f"event {how}", dict(y=9, C=9), dict(y=3, C=9),
            {BLOCK: diverges({"RS010": [("C", name)]}, after="equal")})

@@ -142,6 +142,52 @@ static void freed_under_reader(int ordered)
 	rig_stop();
 }
 
+/* Nobody replays the forward: its findings are told when it retires, or when the run ends, once, and without a record. */
+static void freed_alone(int race, int at_end)
+{
+	uint32_t *x, *y;
+	const char *events;
+
+	start(RS_MODE_AUDIT);
+	x = words(1), y = words(1);
+	PUSH("forward:f");
+	kernel_q(1, "times2", times2, 2, (struct rig_arg[]){W_(y, 1), R_(x, 1)});
+	POP();
+	fake_drain();
+	rs_engine_free(eng, thr, RIG_Q(race ? 2 : 1), (uint64_t)x);
+	is_u64(count(rig_read("events.jsonl"), "RS012"), 0, "a replay may still come");
+	if (at_end)
+		rs_engine_end(eng);
+	STEP(2);
+	rs_engine_end(eng);
+	events = rig_read("events.jsonl");
+	is_u64(count(events, "RS012"), 1, "none came: a note");
+	is_u64(count(events, "RS031"), (unsigned)race, "and what is wrong all the same");
+	is_u64(count(events, "\"replay\":0"), 1 + (unsigned)race, "of no replay");
+	is_u64(count(rig_read("records.jsonl"), "\"t\""), 0, "nothing is judged");
+	rig_stop();
+}
+
+/* A program that replays little and frees much does not fill the disk. */
+static void many_alone(void)
+{
+	uint32_t *x, *y;
+
+	start(RS_MODE_AUDIT);
+	y = words(1);
+	for (int i = 0; i < 300; i++) {
+		x = words(1);
+		PUSH("forward:f");
+		KERNEL(times2, W_(y, 1), R_(x, 1));
+		POP();
+		fake_drain();
+		drop(x);
+		rs_engine_mark(eng, thr, "step:7");
+	}
+	is_u64(count(rig_read("events.jsonl"), "RS012"), 256, "no more than 256 of a run");
+	rig_stop();
+}
+
 /* The driver refuses the free: nothing was freed. */
 static void not_freed(void)
 {
@@ -224,6 +270,10 @@ int main(void)
 	freed(1, 1);
 	freed_under_reader(0);
 	freed_under_reader(1);
+	freed_alone(0, 0);
+	freed_alone(1, 0);
+	freed_alone(1, 1);
+	many_alone();
 	not_freed();
 	balance(0, 0, 0);
 	balance(2, 2, 0);
