@@ -14,6 +14,7 @@
 #include "shim/guard.h"
 #include "shim/kernels.h"
 #include "shim/log.h"
+#include "shim/pattern.h"
 #include "shim/planner.h"
 #include "shim/where.h"
 
@@ -280,6 +281,7 @@ void rs_init_start(void)
 	if (rs_state.records)
 		write_begin(rank);
 	rs_contract_start();
+	rs_pattern_start();
 	rs_busy_start();
 	rs_fork_init();
 	rs_planner_start();
@@ -324,6 +326,7 @@ static void finish(void)
 		rs_engine_learned(rs_state.engine);
 	rs_engine_costs_write(rs_state.engine);
 	rs_planner_finish();
+	rs_pattern_finish();
 	rs_report_stats();
 	rs_json_begin(&j);
 	rs_json_str(&j, "t", "end");

@@ -7,6 +7,7 @@
 #include "shim/busy.h"
 #include "shim/guard.h"
 #include "shim/planner.h"
+#include "shim/ranges.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,51 +52,182 @@ static void after(struct rs_tls *t, const char *text)
 		rs_planner_after(t, strtoull(text + 5, NULL, 10));
 }
 
-int rs_marker_push(const char *text)
+/* Windows that a range of these contexts ends, innermost first. */
+static void shut_until(struct rs_tls *t, uint32_t contexts)
 {
-	struct rs_tls *t = begin();
+	struct rs_ranges *r = t->ranges;
 
-	if (!t)
-		return -1;
-	text = text ? text : "";
-	RS_ENGINE(before(t, text); rs_engine_push(rs_state.engine, t->thread, text);
-		  after(t, text));
-	return end(t, 0);
+	for (unsigned i = r->n; i-- && r->untils;) {
+		const struct rs_range *x = &r->v[i];
+
+		if (!x->window || x->until < 0 || !(contexts >> x->until & 1))
+			continue;
+		rs_engine_pop_at(rs_state.engine, t->thread, rs_ranges_above(r, i), 0);
+		rs_ranges_shut(r, i);
+	}
 }
 
-int rs_marker_pop(void)
+/* The program marks a segment of its own within what a built-in rule took for one, which then was none. */
+static void forget_builtins(struct rs_tls *t)
 {
-	struct rs_tls *t = begin();
+	struct rs_ranges *r = t->ranges;
 
-	if (!t)
-		return -1;
-	RS_ENGINE(rs_engine_pop(rs_state.engine, t->thread));
-	return end(t, 0);
+	rs_pattern_quiet();
+	for (unsigned i = r->n; i-- && r->builtins;) {
+		if (!r->v[i].window || !r->v[i].builtin)
+			continue;
+		rs_engine_pop_at(rs_state.engine, t->thread, rs_ranges_above(r, i), 1);
+		rs_ranges_shut(r, i);
+	}
 }
 
-int rs_marker_mark(const char *text)
+static int is_window(const struct rs_choice *c)
 {
-	struct rs_tls *t = begin();
-
-	if (!t)
-		return -1;
-	text = text ? text : "";
-	RS_ENGINE(before(t, text); rs_engine_mark(rs_state.engine, t->thread, text);
-		  after(t, text));
-	return end(t, 0);
+	return c->kind == RS_PATTERN_FORWARD || c->kind == RS_PATTERN_REPLAY;
 }
 
-int rs_marker_start(const char *text, uint64_t *ret_id)
+/* "step:" of a rule that counts: the one after the last. */
+static const char *counted(struct rs_reading *m)
+{
+	if (m->choice->count) {
+		snprintf(m->buffer, sizeof(m->buffer), "step:%llu",
+			 (unsigned long long)rs_report_last_step() + 1);
+		m->marker = m->buffer;
+	}
+	return m->marker;
+}
+
+static void step(struct rs_tls *t, struct rs_reading *m)
+{
+	const char *text = counted(m);
+
+	before(t, text);
+	rs_engine_mark(rs_state.engine, t->thread, text);
+	after(t, text);
+}
+
+static void push(struct rs_tls *t, const struct rs_domain *d, const char *text)
+{
+	struct rs_ranges *r = t->ranges;
+	struct rs_reading m;
+
+	rs_pattern_read(d, text, rs_ranges_contexts(r), &m);
+	if (r && r->untils && m.contexts)
+		shut_until(t, m.contexts);
+	if (m.choice->kind == RS_PATTERN_STEP)
+		step(t, &m);
+	if (!rs_ranges_room(t))
+		return;
+	r = t->ranges;
+	if (r->builtins && is_window(m.choice) && !m.choice->builtin)
+		forget_builtins(t);
+	r->v[r->n] = (struct rs_range){.domain = d, .contexts = m.contexts, .until = -1};
+	if (is_window(m.choice)) {
+		before(t, m.marker);
+		rs_engine_push(rs_state.engine, t->thread, m.marker);
+		r->v[r->n].window = 1;
+		r->v[r->n].until = m.choice->until;
+		r->v[r->n].builtin = m.choice->builtin;
+		r->untils += m.choice->until >= 0;
+		r->builtins += m.choice->builtin;
+	}
+	r->n++;
+	if (m.contexts)
+		rs_pattern_opened(m.contexts);
+}
+
+int rs_marker_push(const struct rs_domain *d, const char *text)
 {
 	struct rs_tls *t = begin();
 
 	if (!t)
 		return -1;
-	text = text ? text : "";
-	RS_ENGINE(before(t, text);
-		  *ret_id = rs_engine_range_start(rs_state.engine, t->thread, text);
-		  after(t, text));
-	return end(t, 0);
+	if (rs_domain_followed(d))
+		RS_ENGINE(push(t, d, text ? text : ""));
+	return end(t, rs_domain_followed(d) ? 0 : -1);
+}
+
+static void pop(struct rs_tls *t, const struct rs_domain *d)
+{
+	struct rs_ranges *r = t->ranges;
+	int i;
+
+	if (!r)
+		return;
+	if (r->lost) {
+		r->lost--;
+		return;
+	}
+	i = rs_ranges_innermost(r, d);
+	if (i < 0)
+		return;
+	if (r->v[i].window)
+		rs_engine_pop_at(rs_state.engine, t->thread, rs_ranges_above(r, (unsigned)i), 0);
+	rs_ranges_remove(r, (unsigned)i);
+}
+
+int rs_marker_pop(const struct rs_domain *d)
+{
+	struct rs_tls *t = begin();
+
+	if (!t)
+		return -1;
+	if (rs_domain_followed(d))
+		RS_ENGINE(pop(t, d));
+	return end(t, rs_domain_followed(d) ? 0 : -1);
+}
+
+static void mark(struct rs_tls *t, const struct rs_domain *d, const char *text)
+{
+	struct rs_reading m;
+
+	rs_pattern_read(d, text, rs_ranges_contexts(t->ranges), &m);
+	if (m.choice->kind == RS_PATTERN_STEP)
+		step(t, &m);
+}
+
+int rs_marker_mark(const struct rs_domain *d, const char *text)
+{
+	struct rs_tls *t = begin();
+
+	if (!t)
+		return -1;
+	if (rs_domain_followed(d))
+		RS_ENGINE(mark(t, d, text ? text : ""));
+	return end(t, rs_domain_followed(d) ? 0 : -1);
+}
+
+/*
+ * Ranges of the whole process end by their id, in any thread. Those that are no windows get an id of the engine, too, so
+ * that no two are the same.
+ */
+static uint64_t start(struct rs_tls *t, const struct rs_domain *d, const char *text)
+{
+	struct rs_reading m;
+	const char *marker = "";
+	uint64_t id;
+
+	rs_pattern_read(d, text, rs_ranges_contexts(t->ranges), &m);
+	if (m.choice->kind == RS_PATTERN_STEP)
+		step(t, &m);
+	if (is_window(m.choice)) {
+		marker = m.marker;
+		before(t, marker);
+	}
+	id = rs_engine_range_start(rs_state.engine, t->thread, marker);
+	rs_pattern_started(id, m.contexts);
+	return id;
+}
+
+int rs_marker_start(const struct rs_domain *d, const char *text, uint64_t *ret_id)
+{
+	struct rs_tls *t = begin();
+
+	if (!t)
+		return -1;
+	if (rs_domain_followed(d))
+		RS_ENGINE(*ret_id = start(t, d, text ? text : ""));
+	return end(t, rs_domain_followed(d) ? 0 : -1);
 }
 
 int rs_marker_end(uint64_t id)
@@ -104,18 +236,21 @@ int rs_marker_end(uint64_t id)
 
 	if (!t)
 		return -1;
-	RS_ENGINE(rs_engine_range_end(rs_state.engine, t->thread, id));
+	RS_ENGINE(rs_pattern_ended(id); rs_engine_range_end(rs_state.engine, t->thread, id));
 	return end(t, 0);
 }
 
-int rs_marker_region(uint64_t addr, uint64_t bytes, const char *name)
+int rs_marker_region(const struct rs_domain *d, uint64_t addr, uint64_t bytes, const char *name)
 {
+	char buffer[RS_PATTERN_MARKER];
 	struct rs_tls *t = begin();
 	int r = 0;
 
 	if (!t)
 		return -1;
-	RS_ENGINE(r = rs_engine_region(rs_state.engine, addr, bytes, name ? name : ""));
+	if (rs_domain_followed(d))
+		RS_ENGINE(name = rs_pattern_region(d, name ? name : "", buffer);
+			  r = rs_engine_region(rs_state.engine, addr, bytes, name));
 	return end(t, r ? -2 : 0);
 }
 
@@ -142,12 +277,12 @@ API(replayshim_active, (void))
 
 API(replayshim_range_push, (const char *text))
 {
-	return rs_marker_push(text);
+	return rs_marker_push(&rs_domain_own, text);
 }
 
 API(replayshim_range_pop, (void))
 {
-	return rs_marker_pop();
+	return rs_marker_pop(&rs_domain_own);
 }
 
 API(replayshim_step, (long n))
@@ -155,7 +290,7 @@ API(replayshim_step, (long n))
 	char text[64];
 
 	snprintf(text, sizeof(text), "step:%ld", n);
-	return rs_marker_mark(text);
+	return rs_marker_mark(&rs_domain_own, text);
 }
 
 static int window(const char *kind, const char *name, long invocation)
@@ -166,7 +301,7 @@ static int window(const char *kind, const char *name, long invocation)
 		snprintf(text, sizeof(text), "%s:%s", kind, name ? name : "");
 	else
 		snprintf(text, sizeof(text), "%s:%s#%ld", kind, name ? name : "", invocation);
-	return rs_marker_push(text);
+	return rs_marker_push(&rs_domain_own, text);
 }
 
 API(replayshim_forward_begin, (const char *name, long invocation))
@@ -176,7 +311,7 @@ API(replayshim_forward_begin, (const char *name, long invocation))
 
 API(replayshim_forward_end, (void))
 {
-	return rs_marker_pop();
+	return rs_marker_pop(&rs_domain_own);
 }
 
 API(replayshim_replay_begin, (const char *name, long invocation))
@@ -186,12 +321,12 @@ API(replayshim_replay_begin, (const char *name, long invocation))
 
 API(replayshim_replay_end, (void))
 {
-	return rs_marker_pop();
+	return rs_marker_pop(&rs_domain_own);
 }
 
 API(replayshim_region_name, (unsigned long address, unsigned long bytes, const char *name))
 {
-	return rs_marker_region(address, bytes, name);
+	return rs_marker_region(&rs_domain_own, address, bytes, name);
 }
 
 API(replayshim_region_drop, (unsigned long address, unsigned long bytes))

@@ -1,44 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVTX version 3: the library as an injection library. Ranges and marks of the default domain and of the domain
- * "replayshim" become markers; every other domain is left alone.
+ * NVTX version 3: the library as an injection library. Ranges and marks go to marker.h, with
+ * their domain; what matters of them is decided there.
  *
  * NVTX's state is hidden in each binary that uses it, so initialisation happens once per binary, on any
  * thread. Another injection library that was set before is initialised first and called before us; its
  * handles and return values are the ones that the program sees.
- * Locks: one mutex around the registered strings and the map of its range ids to ours.
+ * Locks: one mutex around new registered strings, domains, and the map of its range ids to ours.
  */
 #include "shim/nvtx.h"
 #include "shim/handles.h"
 #include "shim/log.h"
 #include "shim/marker.h"
+#include "shim/pattern.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OWN_DOMAIN  "replayshim"
-#define OWN_DOMAINS 16
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rs_handles strings, ranges;
-static const void *own_domains[OWN_DOMAINS];
-static char our_domain, other_domain; /* handles when nobody else makes them */
+static struct rs_handles strings, ranges, domains;
 
 /* The other library's functions, NULL where it has none. */
 static NvtxFunctionPointer next_core[NVTX_CBID_CORE_SIZE], next_core2[NVTX_CBID_CORE2_SIZE];
 #define NEXT(fn)  ((nvtx##fn##_impl_fntype)next_core[NVTX_CBID_CORE_##fn])
 #define NEXT2(fn) ((nvtx##fn##_impl_fntype)next_core2[NVTX_CBID_CORE2_##fn])
 
-int rs_nvtx_is_ours(const void *domain)
+/* One that was made before we came, or that there was no memory for, is nobody's. */
+const struct rs_domain *rs_nvtx_domain(const void *handle)
 {
-	if (!domain)
-		return 1;
-	for (unsigned i = 0; i < OWN_DOMAINS; i++)
-		if (__atomic_load_n(&own_domains[i], __ATOMIC_RELAXED) == domain)
-			return 1;
-	return 0;
+	static const struct rs_domain unknown;
+	const struct rs_domain *d;
+
+	if (!handle)
+		return &rs_domain_default;
+	d = rs_handles_find(&domains, handle);
+	return d ? d : &unknown;
 }
 
 /* --- texts -------------------------------------------------------------------------------------- */
@@ -88,14 +86,14 @@ static void NVTX_API mark_ex(const nvtxEventAttributes_t *a)
 
 	if (NEXT(MarkEx))
 		NEXT(MarkEx)(a);
-	rs_marker_mark(text_of(a, &t));
+	rs_marker_mark(&rs_domain_default, text_of(a, &t));
 }
 
 static void NVTX_API mark_a(const char *message)
 {
 	if (NEXT(MarkA))
 		NEXT(MarkA)(message);
-	rs_marker_mark(message);
+	rs_marker_mark(&rs_domain_default, message);
 }
 
 static void NVTX_API mark_w(const wchar_t *message)
@@ -104,7 +102,7 @@ static void NVTX_API mark_w(const wchar_t *message)
 
 	if (NEXT(MarkW))
 		NEXT(MarkW)(message);
-	rs_marker_mark(narrow(message, &t));
+	rs_marker_mark(&rs_domain_default, narrow(message, &t));
 }
 
 static int NVTX_API push_ex(const nvtxEventAttributes_t *a)
@@ -112,7 +110,7 @@ static int NVTX_API push_ex(const nvtxEventAttributes_t *a)
 	int r = NEXT(RangePushEx) ? NEXT(RangePushEx)(a) : NVTX_NO_PUSH_POP_TRACKING;
 	struct text t;
 
-	rs_marker_push(text_of(a, &t));
+	rs_marker_push(&rs_domain_default, text_of(a, &t));
 	return r;
 }
 
@@ -120,7 +118,7 @@ static int NVTX_API push_a(const char *message)
 {
 	int r = NEXT(RangePushA) ? NEXT(RangePushA)(message) : NVTX_NO_PUSH_POP_TRACKING;
 
-	rs_marker_push(message);
+	rs_marker_push(&rs_domain_default, message);
 	return r;
 }
 
@@ -129,7 +127,7 @@ static int NVTX_API push_w(const wchar_t *message)
 	int r = NEXT(RangePushW) ? NEXT(RangePushW)(message) : NVTX_NO_PUSH_POP_TRACKING;
 	struct text t;
 
-	rs_marker_push(narrow(message, &t));
+	rs_marker_push(&rs_domain_default, narrow(message, &t));
 	return r;
 }
 
@@ -137,16 +135,17 @@ static int NVTX_API pop(void)
 {
 	int r = NEXT(RangePop) ? NEXT(RangePop)() : NVTX_NO_PUSH_POP_TRACKING;
 
-	rs_marker_pop();
+	rs_marker_pop(&rs_domain_default);
 	return r;
 }
 
 /* An id of the other library's leads to ours by the map; without one, ours is the program's. */
-static nvtxRangeId_t started(nvtxRangeId_t theirs, int chained, const char *text)
+static nvtxRangeId_t started(const struct rs_domain *d, nvtxRangeId_t theirs, int chained,
+			     const char *text)
 {
 	uint64_t id;
 
-	if (rs_marker_start(text, &id))
+	if (rs_marker_start(d, text, &id))
 		return theirs;
 	if (!chained)
 		return id;
@@ -178,14 +177,14 @@ static nvtxRangeId_t NVTX_API start_ex(const nvtxEventAttributes_t *a)
 	nvtxRangeId_t id = NEXT(RangeStartEx) ? NEXT(RangeStartEx)(a) : 0;
 	struct text t;
 
-	return started(id, !!NEXT(RangeStartEx), text_of(a, &t));
+	return started(&rs_domain_default, id, !!NEXT(RangeStartEx), text_of(a, &t));
 }
 
 static nvtxRangeId_t NVTX_API start_a(const char *message)
 {
 	nvtxRangeId_t id = NEXT(RangeStartA) ? NEXT(RangeStartA)(message) : 0;
 
-	return started(id, !!NEXT(RangeStartA), message);
+	return started(&rs_domain_default, id, !!NEXT(RangeStartA), message);
 }
 
 static nvtxRangeId_t NVTX_API start_w(const wchar_t *message)
@@ -193,7 +192,7 @@ static nvtxRangeId_t NVTX_API start_w(const wchar_t *message)
 	nvtxRangeId_t id = NEXT(RangeStartW) ? NEXT(RangeStartW)(message) : 0;
 	struct text t;
 
-	return started(id, !!NEXT(RangeStartW), narrow(message, &t));
+	return started(&rs_domain_default, id, !!NEXT(RangeStartW), narrow(message, &t));
 }
 
 static void NVTX_API range_end(nvtxRangeId_t id)
@@ -211,8 +210,7 @@ static void NVTX_API domain_mark(nvtxDomainHandle_t domain, const nvtxEventAttri
 
 	if (NEXT2(DomainMarkEx))
 		NEXT2(DomainMarkEx)(domain, a);
-	if (rs_nvtx_is_ours(domain))
-		rs_marker_mark(text_of(a, &t));
+	rs_marker_mark(rs_nvtx_domain(domain), text_of(a, &t));
 }
 
 static int NVTX_API domain_push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a)
@@ -221,8 +219,7 @@ static int NVTX_API domain_push(nvtxDomainHandle_t domain, const nvtxEventAttrib
 					 : NVTX_NO_PUSH_POP_TRACKING;
 	struct text t;
 
-	if (rs_nvtx_is_ours(domain))
-		rs_marker_push(text_of(a, &t));
+	rs_marker_push(rs_nvtx_domain(domain), text_of(a, &t));
 	return r;
 }
 
@@ -230,8 +227,7 @@ static int NVTX_API domain_pop(nvtxDomainHandle_t domain)
 {
 	int r = NEXT2(DomainRangePop) ? NEXT2(DomainRangePop)(domain) : NVTX_NO_PUSH_POP_TRACKING;
 
-	if (rs_nvtx_is_ours(domain))
-		rs_marker_pop();
+	rs_marker_pop(rs_nvtx_domain(domain));
 	return r;
 }
 
@@ -241,34 +237,25 @@ static nvtxRangeId_t NVTX_API domain_start(nvtxDomainHandle_t domain,
 	nvtxRangeId_t id = NEXT2(DomainRangeStartEx) ? NEXT2(DomainRangeStartEx)(domain, a) : 0;
 	struct text t;
 
-	if (!rs_nvtx_is_ours(domain))
-		return id;
-	return started(id, !!NEXT2(DomainRangeStartEx), text_of(a, &t));
+	return started(rs_nvtx_domain(domain), id, !!NEXT2(DomainRangeStartEx), text_of(a, &t));
 }
 
 static void NVTX_API domain_end(nvtxDomainHandle_t domain, nvtxRangeId_t id)
 {
 	if (NEXT2(DomainRangeEnd))
 		NEXT2(DomainRangeEnd)(domain, id);
-	if (rs_nvtx_is_ours(domain))
-		ended(id, !!NEXT2(DomainRangeEnd));
+	ended(id, !!NEXT2(DomainRangeEnd));
 }
 
+/* Without another library the handle is our own description of the domain, which is there for good. */
 static nvtxDomainHandle_t domain_made(nvtxDomainHandle_t theirs, int chained, const char *name)
 {
-	int ours = name && !strcmp(name, OWN_DOMAIN);
-	const void *handle = theirs;
+	struct rs_domain *d = rs_domain_get(name);
+	const void *handle = chained ? (const void *)theirs : d;
 
-	if (!chained)
-		handle = ours ? &our_domain : &other_domain;
-	for (unsigned i = 0; ours && i < OWN_DOMAINS; i++) {
-		const void *none = NULL;
-
-		if (own_domains[i] == handle ||
-		    __atomic_compare_exchange_n(&own_domains[i], &none, handle, 0, __ATOMIC_RELAXED,
-						__ATOMIC_RELAXED))
-			break;
-	}
+	pthread_mutex_lock(&lock);
+	rs_handles_set(&domains, handle, d);
+	pthread_mutex_unlock(&lock);
 	return (nvtxDomainHandle_t)(uintptr_t)handle;
 }
 

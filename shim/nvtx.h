@@ -11,8 +11,10 @@
 
 #include "shim/shim.h"
 
-/* The default domain, or the one named "replayshim". */
-int rs_nvtx_is_ours(const void *domain);
+struct rs_domain;
+
+/* Never NULL. */
+const struct rs_domain *rs_nvtx_domain(const void *handle);
 /* A message's text; buffer: 512 bytes for one that has to be converted. */
 const char *rs_nvtx_text(uint32_t type, nvtxMessageValue_t value, char *buffer);
 /* A symbol of the injection library that was there before us; NULL without one. */

@@ -9,6 +9,7 @@
 #include "shim/nvtx.h"
 #include "shim/handles.h"
 #include "shim/marker.h"
+#include "shim/pattern.h"
 
 #include <nvtx3/nvToolsExtMem.h>
 #include <nvtx3/nvToolsExtPayload.h>
@@ -99,12 +100,12 @@ static nvtxMemHeapHandle_t NVTX_API heap_register(nvtxDomainHandle_t domain,
 	range = desc->typeSpecificDesc;
 	if (!theirs)
 		handle = (nvtxMemHeapHandle_t)(uintptr_t)range->ptr;
-	if (!rs_nvtx_is_ours(domain))
+	if (!rs_domain_followed(rs_nvtx_domain(domain)))
 		return handle;
 	put(handle, (uintptr_t)range->ptr, range->size);
 	name = rs_nvtx_text(desc->messageType, desc->message, buffer);
 	if (name[0])
-		rs_marker_region((uintptr_t)range->ptr, range->size, name);
+		rs_marker_region(rs_nvtx_domain(domain), (uintptr_t)range->ptr, range->size, name);
 	return handle;
 }
 
@@ -115,7 +116,7 @@ static void NVTX_API heap_unregister(nvtxDomainHandle_t domain, nvtxMemHeapHandl
 
 	if (theirs)
 		theirs(domain, heap);
-	if (rs_nvtx_is_ours(domain) && get(heap, 1, &r))
+	if (rs_domain_followed(rs_nvtx_domain(domain)) && get(heap, 1, &r))
 		rs_marker_region_drop(r.addr, r.bytes);
 }
 
@@ -136,7 +137,7 @@ static void NVTX_API regions_register(nvtxDomainHandle_t domain,
 
 		if (out && !theirs)
 			out[i] = (nvtxMemRegionHandle_t)(uintptr_t)r->ptr;
-		if (!rs_nvtx_is_ours(domain))
+		if (!rs_domain_followed(rs_nvtx_domain(domain)))
 			continue;
 		put(r->ptr, (uintptr_t)r->ptr, r->size);
 		if (out && (const void *)out[i] != r->ptr)
@@ -151,7 +152,8 @@ static void NVTX_API regions_resize(nvtxDomainHandle_t domain,
 
 	if (theirs)
 		theirs(domain, desc);
-	if (!desc || desc->regionType != NVTX_MEM_TYPE_VIRTUAL_ADDRESS || !rs_nvtx_is_ours(domain))
+	if (!desc || desc->regionType != NVTX_MEM_TYPE_VIRTUAL_ADDRESS ||
+	    !rs_domain_followed(rs_nvtx_domain(domain)))
 		return;
 	for (size_t i = 0; i < desc->regionDescCount; i++) {
 		const nvtxMemVirtualRangeDesc_t *r =
@@ -170,7 +172,7 @@ static void NVTX_API regions_unregister(nvtxDomainHandle_t domain,
 
 	if (theirs)
 		theirs(domain, desc);
-	if (!desc || !rs_nvtx_is_ours(domain))
+	if (!desc || !rs_domain_followed(rs_nvtx_domain(domain)))
 		return;
 	for (size_t i = 0; i < desc->refCount; i++) {
 		const nvtxMemRegionRef_t *ref =
@@ -189,14 +191,14 @@ static void NVTX_API regions_name(nvtxDomainHandle_t domain, nvtxMemRegionsNameB
 
 	if (theirs)
 		theirs(domain, desc);
-	if (!desc || !rs_nvtx_is_ours(domain))
+	if (!desc || !rs_domain_followed(rs_nvtx_domain(domain)))
 		return;
 	for (size_t i = 0; i < desc->regionCount; i++) {
 		const nvtxMemRegionNameDesc_t *n = ELEMENT(
 			nvtxMemRegionNameDesc_t, desc->regionElements, desc->regionElementSize, i);
 
 		if (get(key_of(n->region, n->regionRefType), 0, &r))
-			rs_marker_region(r.addr, r.bytes,
+			rs_marker_region(rs_nvtx_domain(domain), r.addr, r.bytes,
 					 rs_nvtx_text(n->nameType, n->name, buffer));
 	}
 }

@@ -186,6 +186,7 @@ struct rs_tls {
 	uint8_t *params; /* scratch of one launch */
 	unsigned params_cap;
 	struct rs_memo *memos, *memo_last; /* memo.h */
+	struct rs_ranges *ranges;	   /* ranges.h; NULL until the first one */
 	struct rs_tls *next, **link;
 	uint64_t count[RS_EP_COUNT];
 	struct rs_seen

@@ -7,6 +7,7 @@
  */
 #include "shim/busy.h"
 #include "shim/memo.h"
+#include "shim/ranges.h"
 #include "shim/shim.h"
 
 #include <pthread.h>
@@ -44,6 +45,7 @@ static void drop(void *arg)
 	free(t->access);
 	free(t->params);
 	rs_memo_drop(t);
+	rs_ranges_drop(t);
 	free(t);
 }
 

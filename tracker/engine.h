@@ -345,6 +345,8 @@ void rs_engine_drawn(struct rs_engine *e, struct rs_thread *t, const struct rs_c
  */
 void rs_engine_push(struct rs_engine *e, struct rs_thread *t, const char *text);
 void rs_engine_pop(struct rs_engine *e, struct rs_thread *t);
+/* The range that `above` others were pushed after. forget: if it is a forward, it was none, and no replay will come. */
+void rs_engine_pop_at(struct rs_engine *e, struct rs_thread *t, unsigned above, int forget);
 void rs_engine_mark(struct rs_engine *e, struct rs_thread *t, const char *text);
 /* Process-wide ranges; the id pairs them. */
 uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const char *text);

@@ -673,28 +673,43 @@ void rs_engine_push(struct rs_engine *e, struct rs_thread *t, const char *text)
 	pthread_mutex_unlock(&e->lock);
 }
 
-void rs_engine_pop(struct rs_engine *e, struct rs_thread *t)
+/* The window below `above` others goes; the pushes that failed are the last ones. */
+void rs_engine_pop_at(struct rs_engine *e, struct rs_thread *t, unsigned above, int forget)
 {
+	struct rs_window **at = &t->top, *w;
+	struct rs_segment *forgotten;
 	struct rs_oplist list;
-	struct rs_window *w;
 	struct rs_replay *r;
 	uint32_t q;
 
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
-	w = t->top;
-	if (t->unmatched || !w) {
-		t->unmatched -= t->unmatched != 0;
+	if (above >= t->unmatched)
+		for (above -= t->unmatched; above && *at; above--)
+			at = &(*at)->up;
+	else
+		at = NULL;
+	w = at ? *at : NULL;
+	if (!w) {
+		t->unmatched -= !at;
 		pthread_mutex_unlock(&e->lock);
 		return;
 	}
-	t->top = w->up;
+	*at = w->up;
+	forgotten = forget && w->kind == RS_WINDOW_FORWARD ? w->seg : NULL;
 	r = close_window(e, &list, w, 0, &q);
+	if (forgotten)
+		rs_segment_retire(e, forgotten);
 	pthread_mutex_unlock(&e->lock);
 	launch_record(e, &list, r, q);
 	free(w);
 	rs_replay_finish_ready(e, 0);
 	rs_thin_ready(e);
+}
+
+void rs_engine_pop(struct rs_engine *e, struct rs_thread *t)
+{
+	rs_engine_pop_at(e, t, 0, 0);
 }
 
 uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const char *text)
