@@ -14,12 +14,23 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TESTS = ["test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_readers",
+TESTS = ["test_ere", "test_pattern", "test_engine_ranges",
+         "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_readers",
          "test_engine_notes", "test_arena",
          "test_engine_options", "test_engine_calm", "test_engine_costs", "test_gather", "test_terms", "test_contract",
          "test_engine_random"]
 
 MUTATIONS = [
+    ("ranges: of those that cross the innermost ends", "tracker/window.c",
+     "\t\t\tat = &(*at)->up;", "\t\t\tabove = 1;"),
+    ("ranges: a forward that was none stays pending", "tracker/window.c", "\tif (forgotten)\n", "\tif (0)\n"),
+    ("rules: another domain's count, too", "tracker/pattern.c", "return d->any || !strcmp(d->name, domain);", "return 1;"),
+    ("rules: a number that is none will do", "tracker/pattern.c", "if (r->number[0] && !is_number(number))", "if (0)"),
+    ("rules: a bad one takes the rest of the file with it", "tracker/pattern_file.c", "\t\t\terrors++;\n\t\t}\n\t}",
+     "\t\t\treturn ++errors;\n\t\t}\n\t}"),
+    ("rules: the longest way counts, not the preferred", "tracker/ere.c",
+     "\t\t\ts->stack[n++].code = c->y;\n\t\t\t/* fall through */", "\t\t\ts->stack[n++].code = c->x;\n\t\t\ts->stack[n].restores = 0;\n\t\t\ts->stack[n++].code = c->y;\n\t\t\tbreak;"),
+    ("rules: a group is not put back", "tracker/ere.c", "\t\t\t*slot_of(m, s->stack[n].slot) = s->stack[n].old;\n", ""),
     ("plan: one that took more than was promised stays", "tracker/planned.c",
      "else if (r->status.measured > r->status.predicted)", "else if (0)"),
     ("plan: one for other segments is obeyed", "tracker/planned.c",

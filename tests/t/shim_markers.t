@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Ranges of a program's own become segments by rules: NVTX in every form, domains, conditions, bad files, the built-in rules."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
+from harness import BUILD, TOP, cc, done, environment, events, link_flags, ok, same, stats, tmp
+
+homes = [pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda") / "include", TOP / "build/cuda/include", BUILD / "cuda/include"]
+include = next((h for h in homes if (h / "nvtx3/nvToolsExtMem.h").exists()), None)
+if not include:
+	print("1..0 # SKIP no NVTX headers")
+	sys.exit(0)
+client = cc("range_client.c", "range_client", f"-isystem{include}", *link_flags())
+runs = 0
+
+
+class Run:
+	"""The client's run of some commands, under rules."""
+
+	def __init__(self, commands, rules=None, mode="preserve", **more):
+		global runs
+		runs += 1
+		self.dir = tmp / f"run{runs}"
+		if rules is not None:
+			self.rules = tmp / f"rules{runs}"
+			self.rules.write_text(rules)
+			more["REPLAYSHIM_MARKERS"] = self.rules
+		p = subprocess.run([client], input=commands, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
+		                   env=environment(REPLAYSHIM_MODE=mode, REPLAYSHIM_OUT=self.dir, REPLAYSHIM_QUIET=1, **more))
+		self.out, self.err, self.status = p.stdout, p.stderr, p.returncode
+		self.stats = stats(self.dir)
+
+	def records(self):
+		path = self.dir / "records.jsonl"
+		lines = path.read_text().splitlines() if path.exists() else []
+		return [(r["segment"], r["invocation"], r["outcome"]) for r in map(json.loads, lines)]
+
+	def ranges(self):
+		"""{(domain, text): (kind, rule, count)}, the rule without its directory."""
+		return {(e["domain"], e["text"]): (e["kind"], e["rule"].rpartition("/")[2], e["count"])
+		        for e in events(self.dir) if e["t"] == "range"}
+
+
+def lines(*commands):
+	return "".join(c + "\n" for c in commands)
+
+
+RULES = r"""
+# what the loop says
+step "iteration ([0-9]+)"
+forward "fwd (layer[0-9]+)"
+replay "recompute (layer[0-9]+)"
+domain "model" forward "f/(.*)" name "\1"
+domain "model" replay "r/(.*)" name "\1"
+"""
+STEP = lines("push iteration 3", "push fwd layer0", "work 0", "pop", "push other", "push fwd layer1", "work 1", "pop", "pop",
+             "push recompute layer1", "work 1", "pop", "push recompute layer0", "work 0", "pop", "pop", "show 0", "show 1")
+
+# --- what rules are for -----------------------------------------------------------------------------
+
+bare = Run(STEP, mode="off")
+same(bare.out, "2 2\n3 3\n", "unprotected: the replays see the state of later")
+without = Run(STEP)
+same((without.records(), without.out), ([], bare.out), "without rules these ranges are nothing, in preserve mode either")
+r = Run(STEP, RULES)
+same((r.out, r.err), ("2 1\n3 1\n", ""), "with rules both replays make the products of their forwards, and the state is put back")
+same(r.records(), [("layer1", 0, "match"), ("layer0", 0, "match")], "they have records, by the names that the rules give")
+same((r.stats["steps"], r.stats["forwards"], r.stats["replays"]), (1, 2, 2), "the step is one")
+r = Run(STEP, RULES, mode="audit")
+same((r.out, [o for _, _, o in r.records()]), (bare.out, ["divergence"] * 2), "an audit says that they differ, and changes nothing")
+
+# --- forms of ranges --------------------------------------------------------------------------------
+
+for form, begin, end in (("wide characters", "wide recompute layer0", "pop"), ("attributes", "ex recompute layer0", "pop"),
+                         ("a range of the process", "start 1 recompute layer0", "end 1"),
+                         ("a range of the default domain, by its functions", "dpush - recompute layer0", "dpop -"),
+                         ("a named domain", "dpush model r/layer0", "dpop model"),
+                         ("a registered string", "rpush model r/layer0", "dpop model"),
+                         ("a range of the process in a named domain", "dstart 2 model r/layer0", "dend 2 model")):
+	r = Run(lines("push fwd layer0", "work 0", "pop", begin, "work 0", end, "show 0"), RULES)
+	same((r.out, r.records(), r.err), ("2 1\n", [("layer0", 0, "match")], ""), f"a replay as {form}")
+r = Run(lines("dpush model fwd layer0", "work 0", "dpop model", "push f/layer0", "work 0", "pop", "dpush else f/x", "dpop else"), RULES)
+same(r.stats["forwards"], 0, "a rule is about its own domain only")
+r = Run(lines("mark iteration 7", "push fwd layer0", "pop", "mark fwd layer0", "dmark replayshim step:9"), RULES)
+same((r.stats["steps"], r.stats["forwards"]), (2, 1), "a mark may be a step, and opens no window")
+r = Run(lines("push train_step", "pop", "push train_step", "pop", "push step:7", "pop", "push train_step", "pop",
+              "push forward:a", "pop", "push replay:a", "pop"), 'step "train_step"\n', REPLAYSHIM_LOG="info")
+same((r.stats["steps"], r.records()), (4, [("a", 0, "match")]), "steps without a number are counted")
+r = Run(lines("region - buffers/mean", "push forward:a", "work 0", "pop", "push replay:a", "work 0", "pop"),
+        'state "buffers/(.*)" name "bn \\1"\n', mode="audit")
+ok(any(e["t"] == "finding" and e.get("state", {}).get("name") == "bn mean" for e in events(r.dir)), "memory is named by a rule",
+   [e for e in events(r.dir) if e["t"] == "finding"])
+
+# --- nesting, balance -------------------------------------------------------------------------------
+
+r = Run(lines("push fwd layer0", "push a", "push b", "work 0", "pop", "pop", "pop", "push a", "push recompute layer0", "push b",
+              "work 0", "pop", "pop", "pop", "show 0"), RULES)
+same((r.out, r.records()), ("2 1\n", [("layer0", 0, "match")]), "ranges that mean nothing, around and inside")
+r = Run(lines("push fwd layer0", "dpush model x", "work 0", "pop", "work 1", "dpop model", "push fwd layer1", "pop",
+              "push recompute layer0", "work 0", "pop", "show 0"), RULES, mode="preserve")
+same((r.out, r.records()), ("2 1\n", [("layer0", 0, "match")]), "each domain is a stack of its own")
+r = Run(lines("push fwd layer0", "dpush model f/layer1", "work 1", "pop", "dpop model", "push recompute layer0", "dpush model r/layer1",
+              "pop", "work 1", "dpop model", "show 1"), RULES)
+same((r.out, [x for x in r.records() if x[0] == "layer1"]), ("3 1\n", [("layer1", 0, "match")]),
+     "windows of two domains may cross: the outer one ends first, and the inner one goes on")
+r = Run(lines("pop", "pop", "push fwd layer0", "work 0", "pop", "pop", "pop", "push recompute layer0", "work 0", "pop", "pop", "show 0"), RULES)
+same((r.out, r.records(), r.stats["internal_errors"]), ("2 1\n", [("layer0", 0, "match")], 0), "pops without a push end nobody's window")
+r = Run(lines("push iteration 1", "push fwd layer0", "work 0", "push iteration 2", "push fwd layer0", "pop", "pop", "pop", "pop", "pop",
+              "push fwd layer1", "work 1", "pop", "push recompute layer1", "work 1", "pop", "show 1"), RULES)
+same((r.out, r.records()), ("3 1\n", [("layer1", 0, "match")]), "a window that a step cut off is over; later ones are right")
+deep = ["push p"] * 300 + ["push fwd layer0", "work 0", "pop"] + ["pop"] * 299 + ["push recompute layer0", "work 0", "pop", "pop", "show 0"]
+r = Run(lines(*deep), RULES)
+same((r.out, r.records()), ("2 1\n", [("layer0", 0, "match")]), "hundreds of open ranges")
+
+# --- conditions -------------------------------------------------------------------------------------
+
+SAME = 'replay "(layer[0-9])" {} "backward"\nforward "(layer[0-9])"\n'
+LAYERS = ("push layer0", "work 0", "pop", "push layer1", "work 1", "pop")
+r = Run(lines(*LAYERS, "push backward", "push x", "push layer0", "work 0", "pop", "pop", "pop", "show 0", "push layer0", "pop"), SAME.format("inside"))
+same((r.out, r.records(), r.stats["forwards"]), ("2 1\n", [("layer0", 0, "match")], 3), "inside: the same text is a replay within another range")
+r = Run(lines(*LAYERS, "push backward", "thread", "push layer0", "pop", "join", "pop"), SAME.format("inside"))
+same((r.stats["forwards"], r.stats["replays"]), (3, 0), "inside: of the same thread")
+for begin, end in (("push backward", "pop"), ("start 3 backward", "end 3")):
+	r = Run(lines(*LAYERS, begin, "thread", "push layer1", "work 1", "pop", "join", end, "show 1", "push layer0", "pop"), SAME.format("during"))
+	same((r.out, r.records(), r.stats["forwards"]), ("3 1\n", [("layer1", 0, "match")], 3), f"during: of any thread ({begin})")
+r = Run(lines("thread", "push backward", "join", *LAYERS), SAME.format("during"))
+same(r.stats["forwards"], 2, "during: a thread that has ended is in no range any more")
+UNTIL = 'forward "F"\nreplay "R" name "F" until "node.*"\n'
+r = Run(lines("push F", "work 0", "pop", "push R", "work 0", "push node 1", "reset 1", "push node 2", "pop", "pop", "work 2", "pop", "show 0", "show 2"), UNTIL)
+same((r.out, r.records()), ("2 1\n4 1\n", [("F", 0, "match")]), "until: the window ends before its range, and what follows is not part of it")
+
+# --- the built-in rules -----------------------------------------------------------------------------
+
+# As PyTorch 1.13's autograd engine opens them for two reentrant checkpoints, texts as emit_nvtx writes them.
+TORCH = lines(
+	"push CheckpointFunction, seq = 0, op_id = 1", "push aten::linear, op_id = 2", "work 0", "pop", "pop",
+	"push CheckpointFunction, seq = 1, op_id = 9", "push aten::linear, op_id = 10", "work 1", "pop", "pop",
+	"push aten::sum, seq = 2, op_id = 15", "pop",
+	"thread",
+	"push autograd::engine::evaluate_function: CheckpointFunctionBackward, op_id = 20",
+	"push CheckpointFunctionBackward, seq = 1, op_id = 21", "push aten::linear, seq = 4, op_id = 22", "work 1", "pop",
+	"push autograd::engine::evaluate_function: AddmmBackward0, op_id = 30", "push AddmmBackward0, seq = 4, op_id = 31", "reset 3",
+	"pop", "pop", "pop", "pop",
+	"push autograd::engine::evaluate_function: CheckpointFunctionBackward, op_id = 40",
+	"push CheckpointFunctionBackward, seq = 0, op_id = 41", "push aten::linear, seq = 6, op_id = 42", "work 0", "pop",
+	"push autograd::engine::evaluate_function: AddmmBackward0, op_id = 50", "reset 3", "pop", "pop", "pop",
+	"join", "show 0", "show 1")
+r = Run(TORCH)
+same((r.out, r.err), ("2 1\n3 1\n", ""), "PyTorch's own ranges: the recomputations in the autograd thread are preserved")
+same(r.records(), [("CheckpointFunction", 1, "match"), ("CheckpointFunction", 0, "match")], "by their sequence numbers")
+r = Run(TORCH * 3)
+same([o for _, _, o in r.records()], ["match"] * 6, "without steps, over several iterations")
+r = Run(TORCH, "builtin off\n")
+same((r.records(), r.out), ([], "2 2\n3 3\n"), "they can be switched off")
+own = lines("push CheckpointFunction, seq = 0, op_id = 1", "dpush replayshim forward:mine#0", "work 0", "dpop replayshim", "pop",
+            "push CheckpointFunctionBackward, seq = 0, op_id = 1", "dpush replayshim replay:mine#0", "work 0", "dpop replayshim", "pop",
+            "push CheckpointFunction, seq = 5, op_id = 1", "dpush replayshim forward:mine#1", "work 1", "dpop replayshim", "pop",
+            "push CheckpointFunctionBackward, seq = 5, op_id = 1", "dpush replayshim replay:mine#1", "work 1", "dpop replayshim", "pop", "show 0")
+r = Run(own)
+same((r.records(), r.out), ([("mine", 0, "match"), ("mine", 1, "match")], "2 1\n"), "a program that marks itself inside of them is taken at its word")
+r = Run(lines("dpush TSL Thunk:#name=jvp()/checkpoint/dot,hlo_op=fusion.1#", "work 0", "dpop TSL",
+              "dpush TSL Thunk:#name=transpose(jvp())/checkpoint/rematted_computation/dot,hlo_op=fusion.2#", "work 0", "dpop TSL"), mode="audit")
+same((r.stats["forwards"], r.stats["replays"]), (0, 0), "XLA's thunks are no segments by themselves")
+
+# --- bad files --------------------------------------------------------------------------------------
+
+r = Run(STEP, RULES + 'forwards "x"\nreplay "("\n')
+same(r.records(), [("layer1", 0, "match"), ("layer0", 0, "match")], "bad rules are left out, the others hold")
+want = f"REPLAYSHIM_MARKERS: {r.rules}:8:1: domain, step, forward, replay, ignore, state, output or builtin was expected"
+ok(r.err.count("\n") == 1 and want in r.err and "1 others" in r.err, "and it is said once, with the place", r.err)
+ok(any(e["t"] == "markers" and e["errors"] == 2 and e["rules"] == 5 for e in events(r.dir)), "also in the data")
+r = Run(STEP, REPLAYSHIM_MARKERS="/nonexistent/rules")
+same((r.out, r.err.count("No such file")), (bare.out, 1), "a file that is not there: the run goes on without")
+two = tmp / "two"
+two.write_text('ignore "fwd layer1"\n')
+other = tmp / "other"
+other.write_text(RULES)
+r = Run(STEP, REPLAYSHIM_MARKERS=f"{two}:{other}")
+same([x for x in r.records() if x[2] == "match"], [("layer0", 0, "match")], "several files: the first that says something is taken")
+
+# --- what was there ---------------------------------------------------------------------------------
+
+r = Run(STEP + lines("times 1000", "mark hello", "push forward:own", "pop", "dpush lib f(3)", "dpop lib", "dpush lib f(44)", "dpop lib"), RULES, mode="audit")
+n = r.rules.name
+want = {("", "iteration 3"): ("step", f"{n}:3", 1), ("", "fwd layer0"): ("forward", f"{n}:4", 2), ("", "recompute layer1"): ("replay", f"{n}:5", 2),
+        ("", "other"): ("", "", 1), ("", "hello"): ("", "", 1000), ("", "forward:own"): ("forward", "marker", 1), ("lib", "f(3)"): ("", "", 2)}
+same(r.ranges(), want, "an audit counts the ranges that there were, and says which rule took them")
+same(Run(STEP).ranges(), {}, "preserve mode without rules has better things to do")
+many = Run("".join(f"push {'x' * (i % 50)}{'y' * (i // 50)}\npop\n" for i in range(5000)), RULES, mode="audit")
+left = sum(e.get("left_out", 0) for e in events(many.dir) if e["t"] == "markers")
+ok(len(many.ranges()) == 512 and left >= 4000, "at most 512 different ones; how many were left out is told", (len(many.ranges()), left))
+r = Run("".join(f"push fwd layer{i}\npop\n" for i in range(6000)) + STEP, RULES)
+same((r.records(), r.stats["forwards"]), ([("layer1", 0, "match"), ("layer0", 0, "match")], 6002), "more texts than are kept are matched all the same")
+done()
