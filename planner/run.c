@@ -43,11 +43,13 @@ struct rs_run *rs_run_create(const char *path)
 	run->segment_index = json_object();
 	run->finding_index = json_object();
 	run->bypasses = json_array();
+	run->ranges = json_object();
+	run->markers = json_object();
 	run->learned[0] = json_array();
 	run->learned[1] = json_array();
 	run->last_step = UINT64_MAX;
-	if (run->path && run->segment_index && run->finding_index && run->bypasses &&
-	    run->learned[0] && run->learned[1])
+	if (run->path && run->segment_index && run->finding_index && run->bypasses && run->ranges &&
+	    run->markers && run->learned[0] && run->learned[1])
 		return run;
 	rs_run_free(run);
 	return NULL;
@@ -71,6 +73,8 @@ void rs_run_free(struct rs_run *run)
 	json_decref(run->begin);
 	json_decref(run->stats);
 	json_decref(run->bypasses);
+	json_decref(run->ranges);
+	json_decref(run->markers);
 	json_decref(run->contract);
 	json_decref(run->plan);
 	json_decref(run->plan_refused);

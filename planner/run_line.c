@@ -299,6 +299,39 @@ static int is_cost(const char *kind)
 	return 0;
 }
 
+/* A range is told of when it is met first, and at the end. */
+static const char *add_range(struct rs_run *run, json_t *o)
+{
+	static const char *const texts[] = {"domain", "text", "kind", "rule"};
+	const char *bad = NULL;
+	char *key;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!json_is_string(json_object_get(o, texts[i])))
+			return texts[i];
+	number(o, "count", &bad);
+	if (bad || asprintf(&key, "%s\n%s\n%s\n%s", text(o, "domain", &bad), text(o, "rule", &bad),
+			    text(o, "kind", &bad), text(o, "text", &bad)) < 0)
+		return bad;
+	json_object_set(run->ranges, key, o);
+	free(key);
+	return NULL;
+}
+
+static const char *add_markers(struct rs_run *run, json_t *o)
+{
+	const char *bad = NULL;
+
+	text(o, "files", &bad);
+	text(o, "text", &bad);
+	number(o, "rules", &bad);
+	number(o, "errors", &bad);
+	number(o, "left_out", &bad);
+	if (!bad)
+		json_object_update(run->markers, o);
+	return bad;
+}
+
 static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 {
 	const char *bad = NULL;
@@ -313,6 +346,8 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 			json_array_clear(run->learned[0]); /* those of a process before this one */
 			json_array_clear(run->learned[1]);
 			rs_place_forget(run);
+			json_object_clear(run->ranges);
+			json_object_clear(run->markers);
 			rs_run_forget_costs(run);
 		}
 	} else if (!strcmp(kind, "stats")) {
@@ -329,6 +364,10 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 		text(o, "text", &bad);
 		if (!bad)
 			keep(&run->contract, o);
+	} else if (!strcmp(kind, "range")) {
+		bad = add_range(run, o);
+	} else if (!strcmp(kind, "markers")) {
+		bad = add_markers(run, o);
 	} else if (!strcmp(kind, "plan")) {
 		bad = check_plan(o);
 		if (!bad)

@@ -66,6 +66,8 @@ struct rs_run {
 	json_t *begin, *stats; /* latest such event or NULL */
 	json_t *bypasses;      /* array of such events */
 	json_t *contract;      /* latest such event or NULL */
+	json_t *ranges;	       /* "range" events by domain, text and rule; the latest of each */
+	json_t *markers;       /* fields of "markers" events */
 	json_t *plan;	       /* latest plan event of one that was taken, or NULL */
 	json_t *plan_refused;  /* and of one that was not */
 	uint64_t plans_taken, plans_refused;

@@ -91,7 +91,17 @@ static enum rs_verdict gaps(const struct rs_run *run, json_t *reasons)
 		       json_string_value(json_object_get(run->contract, "text"))
 			       ? json_string_value(json_object_get(run->contract, "text"))
 			       : "no reason is given");
-	if (!run->replays)
+	if (json_integer_value(json_object_get(run->markers, "errors")))
+		reason(reasons, "%" JSON_INTEGER_FORMAT " marker rules were left out: %s",
+		       json_integer_value(json_object_get(run->markers, "errors")),
+		       json_string_value(json_object_get(run->markers, "text"))
+			       ? json_string_value(json_object_get(run->markers, "text"))
+			       : "no reason is given");
+	if (!run->replays && json_object_size(run->ranges))
+		reason(reasons,
+		       "no replay was seen, so nothing was judged; replayctl markers lists the "
+		       "ranges that there were, for rules");
+	else if (!run->replays)
 		reason(reasons, "no replay was seen, so nothing was judged");
 	if (run->outcome[RS_RUN_REJECTION])
 		reason(reasons, "%" PRIu64 " of %" PRIu64 " replays were rejected",

@@ -196,4 +196,56 @@ left = sum(e.get("left_out", 0) for e in events(many.dir) if e["t"] == "markers"
 ok(len(many.ranges()) == 512 and left >= 4000, "at most 512 different ones; how many were left out is told", (len(many.ranges()), left))
 r = Run("".join(f"push fwd layer{i}\npop\n" for i in range(6000)) + STEP, RULES)
 same((r.records(), r.stats["forwards"]), ([("layer1", 0, "match"), ("layer0", 0, "match")], 6002), "more texts than are kept are matched all the same")
+
+# --- replayctl markers ------------------------------------------------------------------------------
+
+
+def ctl(*args):
+	p = subprocess.run([BUILD / "replayctl", "markers", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+	return p.returncode, p.stdout, p.stderr
+
+
+listed = Run(STEP, RULES + 'replay "("\n', mode="audit")
+status, out, err = ctl(listed.dir)
+want = [["2", "forward", f"{listed.rules}:4", "default", "fwd layer0"], ["2", "replay", f"{listed.rules}:5", "default", "recompute layer1"],
+        ["1", "step", f"{listed.rules}:3", "default", "iteration 3"], ["1", "-", "-", "default", "other"]]
+same((status, [row.split(None, 4) for row in out.splitlines()[2:]], err), (0, want, ""), "a run's ranges are listed")
+status, out, err = ctl("--json", listed.dir)
+same([(o["text"], o["count"]) for o in map(json.loads, out.splitlines())], [(w[4], int(w[0])) for w in want], "as JSON, too")
+report = subprocess.run([BUILD / "replayctl", "report", listed.dir], stdout=subprocess.PIPE, text=True).stdout
+ok(f"1 marker rules were left out: {listed.rules}:8:9: the ( is not closed" in report, "the report cannot tell, because a rule was left out", report)
+blind = Run(STEP, mode="audit")
+report = subprocess.run([BUILD / "replayctl", "report", blind.dir], stdout=subprocess.PIPE, text=True).stdout
+ok("replayctl markers lists the" in report, "where no replay was seen it says how to find the ranges", report)
+rules = tmp / "checked"
+rules.write_text('replay "(l[0-9])" during "bwd" until "x"\nforward "(l[0-9])"\ndomain "d" forward "(q)#" name "a#\\\\1" number "7"\nignore "nope"\nstep "tick"\n')
+status, out, err = ctl(rules, "l3", "nope", "tick", "step:4", "q#", "what\033[1m")
+same((status, out, err), (0, f"""l3
+    replay:l3  ({rules}:1, during "bwd", until "x")
+    forward:l3  ({rules}:2)
+nope
+    nothing  ({rules}:4)
+tick
+    step: the next number  ({rules}:5)
+step:4
+    step:4  (a marker as it stands)
+q#
+    nothing  (no rule)
+what\\x1b[1m
+    nothing  (no rule)
+""", ""), "what rules make of texts")
+status, out, err = ctl(rules, "--domain", "d", "q#")
+same((status, out), (0, f"q#\n    forward:a_\\1#7  ({rules}:3)\n"), "of a domain")
+same(ctl(rules)[:2], (0, "5 rules, 0 errors, built-in rules on\n"), "a file that is in order")
+status, out, err = ctl(listed.rules)
+same((status, out, err), (1, "5 rules, 1 errors, built-in rules on\n", f"replayctl markers: {listed.rules}:8:9: the ( is not closed\n"),
+     "one that is not")
+same([ctl("/nonexistent")[0], ctl(tmp / "nothing-here", "x")[0], ctl("--json", rules)[0], ctl("--bad")[0]], [1, 1, 2, 2], "what cannot be done")
+(tmp / "empty").mkdir()
+same(ctl(tmp / "empty")[0], 3, "a directory without data")
+builtin = tmp / "builtin"
+builtin.write_text(ctl()[1])
+same((ctl(builtin)[0], builtin.read_text().count("until")), (0, 1), "the built-in rules are rules as any others")
+for example in sorted((TOP / "scripts/markers").glob("*")):
+	same(ctl(example)[0], 0, f"the example {example.name} is in order")
 done()
