@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Random training programs for the engine: segments, buffers, streams, writes between forward and replay, k replays,
+ * nesting; each call is made on the fake device and, at once, on a plain sequential model.
+ *
+ * The program orders its calls only where it must: by events between conflicting accesses, per buffer. In every other
+ * program the state is mapped memory: each buffer lies in two backings, and is reached through two addresses at random.
+ * For test_engine_random.c and test_engine_faults.c, which say what has to hold.
+ */
+#ifndef TESTS_RANDOM_PROGRAM_H
+#define TESTS_RANDOM_PROGRAM_H
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/tap.h"
+#include "tests/unit/calm.h"
+#include "tests/unit/fake_dev.h"
+#include "tracker/engine.h"
+
+#define NSTATE	  4
+#define NPOOL	  10
+#define NBUF	  (NSTATE + NPOOL)
+#define MAXKERNEL 6
+#define MAXSEG	  5
+#define PRODUCT	  1536
+
+/* A buffer on the device and its twin in the sequential model. */
+struct buf {
+	uint8_t *dev, *model;
+	uint8_t *alias; /* the same bytes; or NULL */
+	uint64_t bytes;
+	int declared, in_use;
+	uint64_t last_write_event, read_event[FAKE_QUEUES];
+};
+
+enum kernel_kind { K_RMW, K_OUT, K_CHAIN, K_STORE };
+
+struct kernel {
+	enum kernel_kind kind;
+	int a, b; /* buffers: K_RMW a from b; K_OUT product from a, b; K_STORE a from product */
+	uint64_t off, len;   /* bytes of a */
+	uint64_t boff, blen; /* bytes of b */
+	uint64_t salt;
+};
+
+struct seg {
+	struct kernel k[MAXKERNEL];
+	unsigned n;
+	const struct seg
+		*inner; /* a segment inside this one: run by its forward and by its replays */
+	unsigned inner_at;
+	char name[8];
+};
+
+static struct buf buf[NBUF];
+static struct rs_engine *eng;
+static struct rs_thread *thr;
+static struct calm calm;
+static int bad_bytes, eager, audit;
+
+static uint64_t rnd(uint32_t n)
+{
+	return fake_random(n);
+}
+
+static uint64_t hash(uint64_t h, const uint8_t *p, uint64_t n)
+{
+	while (n--)
+		h = (h ^ *p++) * 0x100000001b3ull;
+	return h ^ h >> 29;
+}
+
+static void expand(uint8_t *p, uint64_t n, uint64_t h, int add)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		h = h * 6364136223846793005ull + 1442695040888963407ull;
+		p[i] = (uint8_t)((add ? p[i] : 0) + (h >> 56));
+	}
+}
+
+/* What a kernel computes, on whichever memory: dst gets a function of src (and of itself: add). */
+struct work {
+	uint8_t *dst, *src, *src2;
+	uint64_t bytes, src_bytes, src2_bytes, salt;
+	int add;
+};
+
+static void compute(void *arg)
+{
+	const struct work *w = arg;
+	uint64_t h = hash(w->salt, w->src, w->src_bytes);
+
+	if (w->src2)
+		h = hash(h, w->src2, w->src2_bytes);
+	expand(w->dst, w->bytes, h, w->add);
+}
+
+struct check {
+	uint8_t *dev, *want;
+	uint64_t bytes;
+};
+
+static void check_bytes(void *arg)
+{
+	struct check *c = arg;
+
+	if (memcmp(c->dev, c->want, c->bytes))
+		bad_bytes++;
+	free(c->want);
+}
+
+static uint64_t record(unsigned q)
+{
+	struct rs_queue queue = {.ctx = 1, .stream = q};
+	uint64_t ev;
+
+	fake_event_record(NULL, queue, &ev);
+	rs_engine_event_record(eng, thr, queue, ev);
+	return ev;
+}
+
+static void wait_for(unsigned q, uint64_t ev)
+{
+	struct rs_queue queue = {.ctx = 1, .stream = q};
+
+	if (!ev)
+		return;
+	fake_event_wait(NULL, queue, ev);
+	rs_engine_event_wait(eng, thr, queue, ev);
+}
+
+/* The program's own order: RAW, WAR and WAW by event, nothing more. */
+static void order_read(unsigned q, const struct buf *b)
+{
+	wait_for(q, b->last_write_event);
+}
+
+static void order_write(unsigned q, const struct buf *b)
+{
+	unsigned i;
+
+	wait_for(q, b->last_write_event);
+	for (i = 0; i < FAKE_QUEUES; i++)
+		wait_for(q, b->read_event[i]);
+}
+
+static void did_write(struct buf *b, uint64_t ev)
+{
+	b->last_write_event = ev;
+	memset(b->read_event, 0, sizeof(b->read_event));
+}
+
+/* One of its addresses. */
+static uint8_t *place(const struct buf *b)
+{
+	return b->alias && rnd(2) ? b->alias : b->dev;
+}
+
+static struct rs_access access_of(const uint8_t *at, uint64_t len, int dir, unsigned slot)
+{
+	return (struct rs_access){.addr = (uint64_t)at,
+				  .bytes = len,
+				  .dir = (uint8_t)dir,
+				  .how = RS_HOW_PTX,
+				  .dense = dir & RS_WRITE ? 1 : 0,
+				  .slot = (uint16_t)slot};
+}
+
+/* dst (and dst itself if add) <- src, src2 */
+static void launch(uint64_t ident, struct buf *d, uint64_t off, uint64_t len, struct buf *s,
+		   uint64_t soff, uint64_t slen, struct buf *s2, int add)
+{
+	unsigned q = 1 + (unsigned)rnd(4), n = 0;
+	struct rs_access x[3];
+	struct rs_call call = {.name = "kernel",
+			       .ident = ident,
+			       .kind = RS_CALL_KERNEL,
+			       .q = {.ctx = 1, .stream = q},
+			       .access = x};
+	struct work *w = malloc(sizeof(*w)), m;
+	uint8_t *dp = place(d), *sp = place(s), *sp2 = s2 ? place(s2) : NULL;
+	uint64_t ev;
+
+	order_write(q, d);
+	order_read(q, s);
+	if (s2)
+		order_read(q, s2);
+	x[n] = access_of(dp + off, len, add ? RS_READ | RS_WRITE : RS_WRITE, 0);
+	if (add && ident % 3 == 0) { /* nobody knows which part */
+		x[n] = access_of(dp, d->bytes, RS_READ | RS_WRITE, 0);
+		x[n].dense = 0;
+	}
+	n++;
+	x[n++] = access_of(sp + soff, slen, RS_READ, 1);
+	if (s2)
+		x[n++] = access_of(sp2, s2->bytes, RS_READ, 2);
+	call.naccess = n;
+	*w = (struct work){.dst = dp + off,
+			   .src = sp + soff,
+			   .src2 = sp2,
+			   .bytes = len,
+			   .src_bytes = slen,
+			   .src2_bytes = s2 ? s2->bytes : 0,
+			   .salt = ident,
+			   .add = add};
+	m = *w;
+	m.dst = d->model + off;
+	m.src = s->model + soff;
+	m.src2 = s2 ? s2->model : NULL;
+	calm_before(&calm, eng, thr, &call);
+	fake_call(q, compute, w);
+	calm_after(&calm, eng, thr, &call);
+	compute(&m);
+	ev = record(q);
+	did_write(d, ev);
+	s->read_event[q] = ev;
+	if (s2)
+		s2->read_event[q] = ev;
+}
+
+/* The program looks at a buffer: the device must show what the model says. */
+static void look(struct buf *b)
+{
+	unsigned q = 1 + (unsigned)rnd(4);
+	uint8_t *at = place(b);
+	struct rs_access x = access_of(at, b->bytes, RS_READ, 0);
+	struct rs_call call = {.name = "look",
+			       .kind = RS_CALL_COPY,
+			       .q = {.ctx = 1, .stream = q},
+			       .access = &x,
+			       .naccess = 1};
+	struct check *c = malloc(sizeof(*c));
+
+	*c = (struct check){.dev = at, .want = malloc(b->bytes), .bytes = b->bytes};
+	memcpy(c->want, b->model, b->bytes);
+	order_read(q, b);
+	calm_before(&calm, eng, thr, &call);
+	fake_call(q, check_bytes, c);
+	calm_after(&calm, eng, thr, &call);
+	b->read_event[q] = record(q);
+}
+
+static void make_segment(struct seg *segs, struct seg *s, unsigned id)
+{
+	unsigned i;
+
+	snprintf(s->name, sizeof(s->name), "s%u", id);
+	s->n = 1 + (unsigned)rnd(MAXKERNEL);
+	for (i = 0; i < s->n; i++) {
+		struct kernel *k = &s->k[i];
+
+		k->kind = (enum kernel_kind)rnd(4);
+		k->a = (int)rnd(NSTATE);
+		k->b = (int)rnd(NSTATE);
+		if (k->kind == K_STORE && !buf[k->a].declared)
+			k->kind = K_RMW; /* an undeclared write-only range is a product by rule */
+		k->len = 1 + rnd((uint32_t)buf[k->a].bytes);
+		k->off = rnd((uint32_t)(buf[k->a].bytes - k->len + 1));
+		k->blen = 1 + rnd((uint32_t)buf[k->b].bytes);
+		k->boff = rnd((uint32_t)(buf[k->b].bytes - k->blen + 1));
+		k->salt = rnd(1u << 30) | (uint64_t)id << 40 | (uint64_t)i << 32;
+	}
+	s->k[0].kind = K_OUT;
+	s->inner = id && !rnd(3) ? &segs[rnd(id)] : NULL;
+	s->inner_at = (unsigned)rnd(s->n);
+}
+
+/* A product of no window that is still open. */
+static struct buf *pool_pick(void)
+{
+	struct buf *b;
+
+	do
+		b = &buf[NSTATE + rnd(NPOOL)];
+	while (b->in_use);
+	b->in_use = 1;
+	return b;
+}
+
+static void release(struct buf *b)
+{
+	if (b)
+		b->in_use = 0;
+}
+
+static void run_kernel(const struct kernel *k, struct buf **product)
+{
+	struct buf *p;
+
+	switch (k->kind) {
+	case K_RMW:
+		launch(k->salt, &buf[k->a], k->off, k->len, &buf[k->b], k->boff, k->blen,
+		       *product && k->salt & 1 ? *product : NULL, 1);
+		break;
+	case K_OUT:
+		p = pool_pick();
+		launch(k->salt, p, 0, p->bytes, &buf[k->a], k->off, k->len, &buf[k->b], 0);
+		release(*product);
+		*product = p;
+		break;
+	case K_CHAIN:
+		p = pool_pick();
+		launch(k->salt, p, 0, p->bytes, *product, 0, (*product)->bytes, NULL, 0);
+		release(*product);
+		*product = p;
+		break;
+	case K_STORE:
+		launch(k->salt, &buf[k->a], k->off, k->len, *product, 0, (*product)->bytes, NULL,
+		       0);
+		break;
+	}
+}
+
+struct pending {
+	const struct seg *seg;
+	unsigned invocation;
+	unsigned replays;
+	int kept; /* the plan lets the program keep the activations */
+	uint8_t *p0[NSTATE];
+	uint8_t product[PRODUCT]; /* audit: what the forward made */
+};
+
+static struct pending pend[256];
+static unsigned npend;
+
+/* Under a plan: replays of one forward that the engine has seen at most, and then expects. */
+static int planned;
+static unsigned seen_replays[MAXSEG][256];
+
+static int may_replay(const struct pending *p)
+{
+	unsigned most = seen_replays[atoi(p->seg->name + 1)][p->invocation];
+
+	return !p->kept && (!planned || !most || p->replays < most);
+}
+
+static void count_replay(struct pending *p)
+{
+	unsigned *most = &seen_replays[atoi(p->seg->name + 1)][p->invocation];
+
+	p->replays++;
+	if (*most < p->replays)
+		*most = p->replays;
+}
+
+static void save_state(uint8_t **to)
+{
+	for (int i = 0; i < NSTATE; i++) {
+		to[i] = malloc(buf[i].bytes);
+		memcpy(to[i], buf[i].model, buf[i].bytes);
+	}
+}
+
+static void load_state(uint8_t **from, int drop)
+{
+	for (int i = 0; i < NSTATE; i++) {
+		memcpy(buf[i].model, from[i], buf[i].bytes);
+		if (drop)
+			free(from[i]);
+	}
+}
+
+static void forward(const struct seg *s, unsigned depth)
+{
+	struct pending *p = &pend[npend++];
+	struct buf *product = NULL;
+	char text[64];
+	unsigned i;
+
+	p->seg = s;
+	p->invocation = p->replays = 0;
+	for (i = 0; i + 1 < npend; i++)
+		p->invocation += pend[i].seg == s;
+	save_state(p->p0);
+	snprintf(text, sizeof(text), "forward:%s", s->name);
+	p->kept = rnd(2) && rs_engine_retain(eng, thr, s->name, p->invocation);
+	rs_engine_push(eng, thr, text);
+	i = 0;
+	do { /* a segment has a kernel */
+		run_kernel(&s->k[i], &product);
+		if (s->inner && i == s->inner_at && npend < 250 && !audit)
+			forward(s->inner, depth + 1);
+	} while (++i < s->n);
+	rs_engine_pop(eng, thr);
+	memcpy(p->product, product->model, PRODUCT);
+	if (!depth && rnd(2))
+		look(product);
+	release(product);
+}
+
+static void replay(unsigned which, unsigned depth)
+{
+	struct pending *p = &pend[which];
+	struct buf *product = NULL;
+	uint8_t *p2[NSTATE];
+	char text[64];
+	unsigned i;
+
+	if (!may_replay(p))
+		return;
+	count_replay(p);
+	save_state(p2);
+	load_state((uint8_t **)p->p0, 0);
+	snprintf(text, sizeof(text), "replay:%s#%u", p->seg->name, p->invocation);
+	rs_engine_push(eng, thr, text);
+	for (i = 0; i < p->seg->n; i++) {
+		run_kernel(&p->seg->k[i], &product);
+		if (p->seg->inner && i == p->seg->inner_at && npend < 250)
+			forward(p->seg->inner, depth + 1);
+		if (depth < 2 && !rnd(8))
+			replay((unsigned)rnd(npend), depth + 1);
+	}
+	rs_engine_pop(eng, thr);
+	load_state(p2, 1);
+	if (!depth)
+		look(product); /* inside of another replay it would be one of its calls */
+	release(product);
+	if (!depth && rnd(2))
+		look(&buf[rnd(NSTATE)]);
+}
+
+/* Sometimes the same buffers again: such a call is like the one before, unless that one was followed. */
+static void foreign_write(void)
+{
+	struct buf *d = &buf[rnd(NSTATE)], *s = &buf[rnd(NSTATE)];
+	int add = (int)rnd(2);
+
+	do {
+		uint64_t len = 1 + rnd((uint32_t)d->bytes);
+		uint64_t off = rnd((uint32_t)(d->bytes - len + 1));
+
+		launch(rnd(1u << 30), d, off, len, s, 0, s->bytes, NULL, add);
+		if (rnd(2))
+			look(&buf[rnd(NBUF)]);
+	} while (rnd(3));
+}
+
+/* Two backings side by side, mapped at two addresses. */
+static void map_buffer(struct buf *b, unsigned id, int large)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), most = large ? 50 : 2;
+	uint64_t h = 1000 + 2 * id, first = page * (1 + rnd((uint32_t)most));
+	uint64_t rest = page * (1 + rnd((uint32_t)most));
+	int fd = memfd_create("state", 0), one;
+	uint8_t **at[] = {&b->dev, &b->alias};
+
+	b->bytes = first + rest;
+	if (fd < 0 || ftruncate(fd, (off_t)b->bytes))
+		exit(2);
+	/* one backing mapped in two pieces, or one for each */
+	one = (int)rnd(2);
+	rs_engine_backing(eng, h, one ? b->bytes : first, RS_ALLOC_DEVICE);
+	rs_engine_backing(eng, h + 1, rest, RS_ALLOC_DEVICE);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t p =
+			(uint64_t)mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+		rs_engine_reserve(eng, p, b->bytes);
+		rs_engine_map(eng, p, first, h, 0);
+		rs_engine_map(eng, p + first, rest, one ? h : h + 1, one ? first : 0);
+		*at[i] = (uint8_t *)p;
+	}
+	rs_engine_backing_release(eng, h);
+	rs_engine_backing_release(eng, h + 1);
+	close(fd);
+}
+
+static void free_buffer(struct buf *b)
+{
+	if (b->alias) {
+		munmap(b->alias, b->bytes);
+		munmap(b->dev, b->bytes);
+	} else {
+		free(b->dev);
+	}
+	free(b->model);
+}
+
+/* How state is preserved: every option and way of restoring, by the seed; the bytes must not tell. */
+static void choose_policy(uint64_t seed)
+{
+	static const struct rs_policy policies[] = {
+		{RS_OPTION_UNDO, RS_RESTORE_COPY},  {RS_OPTION_UNDO, RS_RESTORE_SWAP},
+		{RS_OPTION_WHOLE, RS_RESTORE_COPY}, {RS_OPTION_WHOLE, RS_RESTORE_SWAP},
+		{RS_OPTION_PAGES, RS_RESTORE_COPY}, {RS_OPTION_PAGES, RS_RESTORE_SWAP},
+	};
+	unsigned n = sizeof(policies) / sizeof(*policies);
+
+	rs_engine_policy(eng, NULL, policies[seed / 2 % n]);
+	if (seed % 7 == 0) /* and one segment with another one */
+		rs_engine_policy(eng, "s1", policies[seed / 3 % n]);
+}
+
+/* A plan with any option for any forward of the next step; it may turn out to be for other forwards. */
+static void give_plan(unsigned step)
+{
+	static const uint8_t options[] = {RS_OPTION_UNDO, RS_OPTION_WHOLE, RS_OPTION_REGIONS,
+					  RS_OPTION_PAGES, RS_OPTION_RETAIN};
+	struct rs_plan_head head = {
+		.generation = step, .from_step = step, .arena = 64u << 20, .peak = 1ull << 40};
+	struct rs_plan_entry entry[MAXSEG * 8];
+	char name[24];
+
+	for (unsigned i = 0; i < MAXSEG * 8; i++) {
+		snprintf(name, sizeof(name), "s%u", i / 8);
+		entry[i] = (struct rs_plan_entry){.name = rs_plan_name(name),
+						  .invocation = i % 8,
+						  .option = options[rnd(5)],
+						  .restore = (uint8_t)rnd(2),
+						  .order = (uint16_t)i,
+						  .forward = head.peak,
+						  .backward = head.peak};
+	}
+	head.n = MAXSEG * 8;
+	rs_engine_plan(eng, (struct rs_queue){.ctx = 1}, &head, entry);
+}
+
+static void setup(uint64_t seed)
+{
+	int mapped = (int)(seed & 1), large = seed % 5 == 0;
+
+	const struct rs_engine_config config = {.mode = audit ? RS_MODE_AUDIT : RS_MODE_PRESERVE,
+						.verify = 1,
+						.order = 1,
+						.costs = seed % 3 == 0,
+						.profile = seed % 3 == 0,
+						.sample = 3};
+
+	planned = 0;
+	memset(seen_replays, 0, sizeof(seen_replays));
+	eng = rs_engine_create(&config, &fake_ops, NULL);
+	thr = rs_thread_create(eng);
+	memset(calm.entry, 0, sizeof(calm.entry)); /* moments are an engine's */
+	choose_policy(seed);
+	for (int i = 0; i < NBUF; i++) {
+		struct buf *b = &buf[i];
+
+		memset(b, 0, sizeof(*b));
+		b->bytes = i < NSTATE ? 200 + rnd(large ? 400000 : 9000) : PRODUCT;
+		if (mapped && i < NSTATE)
+			map_buffer(b, (unsigned)i, large);
+		else
+			b->dev = malloc(b->bytes);
+		b->model = malloc(b->bytes);
+		for (uint64_t j = 0; j < b->bytes; j++)
+			b->dev[j] = b->model[j] = (uint8_t)rnd(256);
+		if (!b->alias)
+			rs_engine_alloc(eng, thr, (struct rs_queue){.ctx = 1}, (uint64_t)b->dev,
+					b->bytes, RS_ALLOC_DEVICE);
+		b->declared = i < NSTATE / 2;
+		if (b->declared)
+			rs_engine_region(eng, (uint64_t)b->dev, b->bytes, "state:declared");
+	}
+}
+
+#endif
