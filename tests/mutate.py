@@ -2,18 +2,24 @@
 # SPDX-License-Identifier: MIT
 """Break the engine on purpose, one place at a time: each time its tests must fail.
 
-Usage: tests/mutate.py [NAME-PART ...]     (make mutate)
+Usage: tests/mutate.py [--learn] [NAME-PART ...]     (make mutate)
 Each mutation is an exact text of a tracker file and what replaces it; a text that no longer stands there is an
 error, so this list follows the code. Speaks TAP. Builds in a temporary directory; the tree is not touched.
+data/mutate_catchers.json has the test that caught each mutation last, which is tried first (--learn writes it); the
+others follow, so that the file saves time and decides nothing.
 """
+import json
 import os
-import pathlib
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WORKERS = os.cpu_count() or 1
+CPU_SECONDS = 60  # a test takes a few
 TESTS = ["test_ere", "test_pattern", "test_engine_ranges",
          "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_readers",
          "test_engine_notes", "test_arena",
@@ -221,78 +227,118 @@ MUTATIONS = [
 
 
 FLAGS = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing"]
+SKIPPED = ("ptx", "cubin", "fatbin", "options", "wire")
+ARGS = {"test_engine_random": ["150"]}
+CATCHERS = os.path.join(TOP, "tests/data/mutate_catchers.json")
 
 
-def compile_c(tree, source, obj):
-    subprocess.run([*FLAGS, "-I", tree, "-c", source, "-o", obj], check=True)
+class Tree:
+    """The sources, their objects, and which headers each was made of."""
+
+    def __init__(self, top):
+        self.top = top
+        for folder in ("tracker", "tests/unit"):
+            shutil.copytree(f"{TOP}/{folder}", f"{top}/{folder}")
+        shutil.copy(TOP + "/tests/tap.h", top + "/tests/tap.h")
+        names = [f"tracker/{f}" for f in sorted(os.listdir(top + "/tracker"))
+                 if f.endswith(".c") and not f.startswith(SKIPPED)]
+        names += [f"tests/unit/{t}.c" for t in TESTS]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            self.objects = dict(zip(names, pool.map(self.compile, names)))
+
+    def compile(self, name):
+        obj = f"{self.top}/{name}.o"
+        compile_c(self.top, f"{self.top}/{name}", obj, "-MMD")
+        return obj
+
+    def made_of(self, header):
+        """The sources that include it, however deeply."""
+        suffix = "/" + header
+        return [name for name, obj in self.objects.items()
+                if any(word.endswith(suffix) for word in open(obj[:-1] + "d").read().split())]
 
 
-def build(tree):
-    """Objects of the code as it is: {source in the tree: object}, and the tests'."""
-    skipped = ("ptx", "cubin", "fatbin", "options", "wire")
-    objects = {}
-    for f in sorted(os.listdir(tree + "/tracker")):
-        if f.endswith(".c") and not f.startswith(skipped):
-            objects["tracker/" + f] = f"{tree}/{f}.o"
-            compile_c(tree, f"{tree}/tracker/{f}", f"{tree}/{f}.o")
-    for t in TESTS:
-        compile_c(tree, f"{tree}/tests/unit/{t}.c", f"{tree}/{t}.o")
-    return objects
+def compile_c(tree, source, obj, *flags):
+    subprocess.run([*FLAGS, *flags, "-I", tree, "-c", source, "-o", obj], check=True)
 
 
-def run_tests(tree, objects):
-    """None when every test passes, else the name of the first that fails. Of the objects only what they need is linked."""
-    library = tree + "/lib.a"
-    pathlib.Path(library).unlink(missing_ok=True)
-    subprocess.run(["ar", "rcs", library, *objects.values()], check=True)
-    for t in TESTS:
-        exe = f"{tree}/{t}"
-        subprocess.run(["gcc", f"{tree}/{t}.o", library, "-lpthread", "-o", exe], check=True)
-        args = ["150"] if t == "test_engine_random" else []
-        try:
-            run = subprocess.run([exe, *args], capture_output=True, timeout=60)
-        except subprocess.TimeoutExpired:
-            return t
-        if run.returncode:
-            return t
-    return None
+def limit_cpu():
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
 
 
-def mutate(tree, objects, n, name, path, old, new):
-    if path:
-        text = open(f"{tree}/{path}").read()
-        if text.count(old) != 1:
-            print(f"not ok {n} - {name}: the text stands {text.count(old)} times in {path}", flush=True)
-            return False
+def passes(where, objects, test):
+    """One test with these objects; of the library only what it needs is linked. A test that does not end fails."""
+    library, exe = f"{where}/lib.a", f"{where}/{test}"
+    if not os.path.exists(library):
+        subprocess.run(["ar", "rcs", library, *(o for n, o in objects.items() if n.startswith("tracker/"))], check=True)
+    subprocess.run(["gcc", objects[f"tests/unit/{test}.c"], library, "-lpthread", "-o", exe], check=True)
+    try:
+        run = subprocess.run([exe, *ARGS.get(test, [])], capture_output=True, timeout=10 * CPU_SECONDS,
+                             preexec_fn=limit_cpu)
+    except subprocess.TimeoutExpired:
+        return False
+    return run.returncode == 0
+
+
+def first_failing(where, objects, catcher=None):
+    """None when every test passes, else the name of the first that fails: the one that did last time is tried first."""
+    order = sorted(TESTS, key=lambda t: t != catcher)
+    return next((t for t in order if not passes(where, objects, t)), None)
+
+
+def mutate(tree, catcher, path, old, new):
+    """(the test that fails or None, what is wrong with the mutation itself)"""
+    text = open(f"{tree.top}/{path}").read()
+    if text.count(old) != 1:
+        return None, f"the text stands {text.count(old)} times in {path}"
+    objects = dict(tree.objects)
+    with tempfile.TemporaryDirectory() as where:
         if path.endswith(".h"):
-            with tempfile.TemporaryDirectory() as other:
-                shutil.copytree(tree, other, dirs_exist_ok=True)
-                open(f"{other}/{path}", "w").write(text.replace(old, new))
-                return judge(n, name, path, run_tests(other, build(other)))
-        open(f"{tree}/mutant.c", "w").write(text.replace(old, new))
-        compile_c(tree, f"{tree}/mutant.c", f"{tree}/mutant.o")
-        objects = {**objects, path: f"{tree}/mutant.o"}
-    return judge(n, name, path, run_tests(tree, objects))
+            for folder in ("tracker", "tests"):
+                shutil.copytree(f"{tree.top}/{folder}", f"{where}/{folder}", ignore=shutil.ignore_patterns("*.o", "*.d"))
+            changed = tree.made_of(path)
+        else:
+            os.makedirs(f"{where}/{os.path.dirname(path)}")
+            changed = [path]
+        open(f"{where}/{path}", "w").write(text.replace(old, new))
+        for name in changed:
+            objects[name] = f"{where}/{name}.o"
+            include = where if path.endswith(".h") else tree.top
+            compile_c(include, f"{where}/{name}", objects[name])
+        return first_failing(where, objects, catcher), ""
 
 
-def judge(n, name, path, failed):
-    caught = bool(failed) == bool(path)
-    how = f"caught by {failed}" if failed else "all tests pass"
-    print(f"{'ok' if caught else 'not ok'} {n} - {name}: {how}", flush=True)
-    return caught
+def catchers():
+    try:
+        with open(CATCHERS) as f:
+            return json.load(f)
+    except FileNotFoundError:
+        return {}
 
 
 def main():
-    chosen = [m for m in MUTATIONS if not sys.argv[1:] or any(a in m[0] for a in sys.argv[1:])]
+    learn = "--learn" in sys.argv[1:]
+    parts = [a for a in sys.argv[1:] if a != "--learn"]
+    chosen = [m for m in MUTATIONS if not parts or any(a in m[0] for a in parts)]
+    known, failed = catchers(), 0
     print(f"1..{len(chosen) + 1}", flush=True)
-    with tempfile.TemporaryDirectory() as tree:
-        shutil.copytree(TOP + "/tracker", tree + "/tracker")
-        shutil.copytree(TOP + "/tests/unit", tree + "/tests/unit")
-        shutil.copy(TOP + "/tests/tap.h", tree + "/tests/tap.h")
-        objects = build(tree)
-        results = [mutate(tree, objects, 1, "the code as it is", None, "", "")]
-        results += [mutate(tree, objects, i, *m) for i, m in enumerate(chosen, 2)]
-    return 0 if all(results) else 1
+    with tempfile.TemporaryDirectory() as top, ThreadPoolExecutor(WORKERS) as pool:
+        tree = Tree(top)
+        broken = first_failing(top, tree.objects)
+        print(f"not ok 1 - the code as it is: {broken} fails" if broken else "ok 1 - the code as it is passes", flush=True)
+        failed += bool(broken)
+        done = pool.map(lambda m: mutate(tree, known.get(m[0]), *m[1:]), chosen)
+        for n, ((name, *_), (test, wrong)) in enumerate(zip(chosen, done), 2):
+            failed += not test
+            print(f"{'ok' if test else 'not ok'} {n} - {name}: "
+                  f"{wrong or (f'caught by {test}' if test else 'all tests pass')}", flush=True)
+            known[name] = test
+    if learn and not failed:
+        names = {m[0] for m in MUTATIONS}
+        with open(CATCHERS, "w") as f:
+            json.dump({name: known[name] for name in sorted(known) if name in names}, f, indent=0)
+            f.write("\n")
+    return failed != 0
 
 
 if __name__ == "__main__":
