@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random training programs for the engine: segments, buffers, streams, writes between forward and replay, k replays,
- * nesting; each call is made on the fake device and, at once, on a plain sequential model.
+ * Random training programs for the engine: segments, buffers, streams, contexts, threads one after the other, draws,
+ * writes between forward and replay, k replays, nesting, replays that stop early or whose thread ends; each call is made
+ * on the fake device and, at once, on a plain sequential model.
  *
  * The program orders its calls only where it must: by events between conflicting accesses, per buffer. In every other
  * program the state is mapped memory: each buffer lies in two backings, and is reached through two addresses at random.
@@ -10,6 +11,7 @@
 #ifndef TESTS_RANDOM_PROGRAM_H
 #define TESTS_RANDOM_PROGRAM_H
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,6 +26,8 @@
 #define MAXKERNEL 6
 #define MAXSEG	  5
 #define PRODUCT	  1536
+#define NGEN	  2
+#define NTHREAD	  2
 
 /* A buffer on the device and its twin in the sequential model. */
 struct buf {
@@ -34,11 +38,12 @@ struct buf {
 	uint64_t last_write_event, read_event[FAKE_QUEUES];
 };
 
-enum kernel_kind { K_RMW, K_OUT, K_CHAIN, K_STORE };
+enum kernel_kind { K_RMW, K_OUT, K_CHAIN, K_STORE, K_DRAW, K_KINDS };
 
 struct kernel {
 	enum kernel_kind kind;
-	int a, b; /* buffers: K_RMW a from b; K_OUT product from a, b; K_STORE a from product */
+	/* buffers: K_RMW a from b; K_OUT product from a, b; K_STORE a from product; K_DRAW product from generator a % NGEN */
+	int a, b;
 	uint64_t off, len;   /* bytes of a */
 	uint64_t boff, blen; /* bytes of b */
 	uint64_t salt;
@@ -55,9 +60,15 @@ struct seg {
 
 static struct buf buf[NBUF];
 static struct rs_engine *eng;
-static struct rs_thread *thr;
+static struct rs_thread *thread[NTHREAD], *thr; /* thr: the one that goes on now */
 static struct calm calm;
-static int bad_bytes, eager, audit;
+static int bad_bytes, audit, contexts;
+/* Audited replays: a match that made or left other bytes; none although nothing differs; where nothing does. */
+static unsigned missed, false_alarms, clean_replays;
+static const struct rs_devops *device_ops = &fake_ops;
+static int kind_of_last; /* enum rs_alloc_kind of the last state buffer */
+/* Bytes drawn from each generator: by the model; from the library, which is not called where the engine serves a replay. */
+static uint64_t model_drawn[NGEN], library_drawn[NGEN];
 
 static uint64_t rnd(uint32_t n)
 {
@@ -110,9 +121,15 @@ static void check_bytes(void *arg)
 	free(c->want);
 }
 
+/* The first half of the streams is of the first context. */
+static struct rs_queue queue_of(unsigned q)
+{
+	return (struct rs_queue){.ctx = contexts > 1 && q > 2 ? 2 : 1, .stream = q};
+}
+
 static uint64_t record(unsigned q)
 {
-	struct rs_queue queue = {.ctx = 1, .stream = q};
+	struct rs_queue queue = queue_of(q);
 	uint64_t ev;
 
 	fake_event_record(NULL, queue, &ev);
@@ -122,7 +139,7 @@ static uint64_t record(unsigned q)
 
 static void wait_for(unsigned q, uint64_t ev)
 {
-	struct rs_queue queue = {.ctx = 1, .stream = q};
+	struct rs_queue queue = queue_of(q);
 
 	if (!ev)
 		return;
@@ -176,7 +193,7 @@ static void launch(uint64_t ident, struct buf *d, uint64_t off, uint64_t len, st
 	struct rs_call call = {.name = "kernel",
 			       .ident = ident,
 			       .kind = RS_CALL_KERNEL,
-			       .q = {.ctx = 1, .stream = q},
+			       .q = queue_of(q),
 			       .access = x};
 	struct work *w = malloc(sizeof(*w)), m;
 	uint8_t *dp = place(d), *sp = place(s), *sp2 = s2 ? place(s2) : NULL;
@@ -225,11 +242,8 @@ static void look(struct buf *b)
 	unsigned q = 1 + (unsigned)rnd(4);
 	uint8_t *at = place(b);
 	struct rs_access x = access_of(at, b->bytes, RS_READ, 0);
-	struct rs_call call = {.name = "look",
-			       .kind = RS_CALL_COPY,
-			       .q = {.ctx = 1, .stream = q},
-			       .access = &x,
-			       .naccess = 1};
+	struct rs_call call = {
+		.name = "look", .kind = RS_CALL_COPY, .q = queue_of(q), .access = &x, .naccess = 1};
 	struct check *c = malloc(sizeof(*c));
 
 	*c = (struct check){.dev = at, .want = malloc(b->bytes), .bytes = b->bytes};
@@ -241,6 +255,67 @@ static void look(struct buf *b)
 	b->read_event[q] = record(q);
 }
 
+/* A call of which nobody knows what it writes, so that everything has to be ordered after it; it writes d, from s. */
+static void unknown_write(struct buf *d, struct buf *s)
+{
+	unsigned q = 1 + (unsigned)rnd(2); /* in the memory's context */
+	struct rs_call call = {
+		.name = "unknown", .kind = RS_CALL_KERNEL, .q = queue_of(q), .everything = 1};
+	struct work *w = malloc(sizeof(*w)), m;
+	uint64_t ev;
+
+	for (unsigned i = 0; i < NBUF; i++)
+		order_write(q, &buf[i]);
+	*w = (struct work){.dst = place(d),
+			   .src = place(s),
+			   .bytes = d->bytes,
+			   .src_bytes = s->bytes,
+			   .salt = rnd(1u << 30)};
+	m = *w;
+	m.dst = d->model;
+	m.src = s->model;
+	calm_before(&calm, eng, thr, &call);
+	fake_call(q, compute, w);
+	calm_after(&calm, eng, thr, &call);
+	compute(&m);
+	ev = record(q);
+	for (unsigned i = 0; i < NBUF; i++)
+		did_write(&buf[i], ev);
+}
+
+/* The library's generator g fills d. */
+static void draw(unsigned g, struct buf *d)
+{
+	unsigned q = 1 + (unsigned)rnd(4);
+	struct rs_access x = access_of(place(d), d->bytes, RS_WRITE, 0);
+	struct rs_call call = {.name = "draw",
+			       .ident = g,
+			       .kind = RS_CALL_KERNEL,
+			       .q = queue_of(q),
+			       .access = &x,
+			       .naccess = 1};
+	struct work *w = malloc(sizeof(*w));
+	struct work m = {.dst = d->model, .bytes = d->bytes, .salt = model_drawn[g] * NGEN + g};
+
+	x.how = RS_HOW_EXACT;
+	order_write(q, d);
+	*w = m;
+	w->dst = (uint8_t *)x.addr;
+	w->salt = library_drawn[g] * NGEN + g;
+	rs_engine_before(eng, thr, &call);
+	if (rs_engine_draw(eng, thr, &call, 1 + g, library_drawn[g])) {
+		free(w);
+	} else {
+		fake_call(q, compute, w);
+		library_drawn[g] += d->bytes;
+		rs_engine_drawn(eng, thr, &call, 1 + g, library_drawn[g] - d->bytes);
+	}
+	rs_engine_after(eng, thr, &call, 1);
+	compute(&m);
+	model_drawn[g] += d->bytes;
+	did_write(d, record(q));
+}
+
 static void make_segment(struct seg *segs, struct seg *s, unsigned id)
 {
 	unsigned i;
@@ -250,7 +325,7 @@ static void make_segment(struct seg *segs, struct seg *s, unsigned id)
 	for (i = 0; i < s->n; i++) {
 		struct kernel *k = &s->k[i];
 
-		k->kind = (enum kernel_kind)rnd(4);
+		k->kind = (enum kernel_kind)rnd(K_KINDS);
 		k->a = (int)rnd(NSTATE);
 		k->b = (int)rnd(NSTATE);
 		if (k->kind == K_STORE && !buf[k->a].declared)
@@ -309,15 +384,30 @@ static void run_kernel(const struct kernel *k, struct buf **product)
 		launch(k->salt, &buf[k->a], k->off, k->len, *product, 0, (*product)->bytes, NULL,
 		       0);
 		break;
+	case K_DRAW:
+		p = pool_pick();
+		draw((unsigned)k->a % NGEN, p);
+		release(*product);
+		*product = p;
+		break;
+	case K_KINDS:
+		break;
 	}
 }
+
+/* What a replay must see, or find again: bytes and positions. */
+struct state {
+	uint8_t *bytes[NSTATE];
+	uint64_t drawn[NGEN];
+};
 
 struct pending {
 	const struct seg *seg;
 	unsigned invocation;
 	unsigned replays;
 	int kept; /* the plan lets the program keep the activations */
-	uint8_t *p0[NSTATE];
+	int lost; /* nobody knows what it saw */
+	struct state p0;
 	uint8_t product[PRODUCT]; /* audit: what the forward made */
 };
 
@@ -332,7 +422,7 @@ static int may_replay(const struct pending *p)
 {
 	unsigned most = seen_replays[atoi(p->seg->name + 1)][p->invocation];
 
-	return !p->kept && (!planned || !most || p->replays < most);
+	return !p->kept && !p->lost && (!planned || !most || p->replays < most);
 }
 
 static void count_replay(struct pending *p)
@@ -344,21 +434,40 @@ static void count_replay(struct pending *p)
 		*most = p->replays;
 }
 
-static void save_state(uint8_t **to)
+static void save_state(struct state *to)
 {
 	for (int i = 0; i < NSTATE; i++) {
-		to[i] = malloc(buf[i].bytes);
-		memcpy(to[i], buf[i].model, buf[i].bytes);
+		to->bytes[i] = malloc(buf[i].bytes);
+		memcpy(to->bytes[i], buf[i].model, buf[i].bytes);
 	}
+	memcpy(to->drawn, model_drawn, sizeof(to->drawn));
 }
 
-static void load_state(uint8_t **from, int drop)
+static void drop_state(struct state *s)
 {
-	for (int i = 0; i < NSTATE; i++) {
-		memcpy(buf[i].model, from[i], buf[i].bytes);
-		if (drop)
-			free(from[i]);
-	}
+	for (int i = 0; i < NSTATE; i++)
+		free(s->bytes[i]);
+}
+
+static void load_state(const struct state *from)
+{
+	for (int i = 0; i < NSTATE; i++)
+		memcpy(buf[i].model, from->bytes[i], buf[i].bytes);
+	memcpy(model_drawn, from->drawn, sizeof(model_drawn));
+}
+
+static void choose_thread(void)
+{
+	thr = thread[rnd(NTHREAD)];
+}
+
+/* A thread ends, and what it remembers ends with it. */
+static void end_thread(struct rs_thread *t)
+{
+	rs_thread_destroy(t);
+	for (unsigned i = 0; i < CALM_ENTRIES; i++)
+		if (calm.entry[i].t == t)
+			calm.entry[i].moment = 0;
 }
 
 static void forward(const struct seg *s, unsigned depth)
@@ -370,9 +479,10 @@ static void forward(const struct seg *s, unsigned depth)
 
 	p->seg = s;
 	p->invocation = p->replays = 0;
+	p->lost = 0;
 	for (i = 0; i + 1 < npend; i++)
 		p->invocation += pend[i].seg == s;
-	save_state(p->p0);
+	save_state(&p->p0);
 	snprintf(text, sizeof(text), "forward:%s", s->name);
 	p->kept = rnd(2) && rs_engine_retain(eng, thr, s->name, p->invocation);
 	rs_engine_push(eng, thr, text);
@@ -389,30 +499,54 @@ static void forward(const struct seg *s, unsigned depth)
 	release(product);
 }
 
-static void replay(unsigned which, unsigned depth)
-{
-	struct pending *p = &pend[which];
-	struct buf *product = NULL;
-	uint8_t *p2[NSTATE];
-	char text[64];
-	unsigned i;
+static void replay(unsigned which, unsigned depth);
 
-	if (!may_replay(p))
-		return;
-	count_replay(p);
-	save_state(p2);
-	load_state((uint8_t **)p->p0, 0);
+/*
+ * The kernels of a replay, within its window: all of them, or it stops early; or its thread ends in the middle of it.
+ * Returns the product.
+ */
+static struct buf *replay_window(const struct pending *p, unsigned depth)
+{
+	struct rs_thread *until = thr;
+	struct buf *product = NULL;
+	int ends = !depth && !rnd(8);
+	unsigned i, n = rnd(4) ? p->seg->n : 1 + (unsigned)rnd(p->seg->n);
+	char text[64];
+
+	if (ends)
+		thr = rs_thread_create(eng);
 	snprintf(text, sizeof(text), "replay:%s#%u", p->seg->name, p->invocation);
 	rs_engine_push(eng, thr, text);
-	for (i = 0; i < p->seg->n; i++) {
+	i = 0;
+	do { /* n is not 0 */
 		run_kernel(&p->seg->k[i], &product);
 		if (p->seg->inner && i == p->seg->inner_at && npend < 250)
 			forward(p->seg->inner, depth + 1);
 		if (depth < 2 && !rnd(8))
 			replay((unsigned)rnd(npend), depth + 1);
-	}
-	rs_engine_pop(eng, thr);
-	load_state(p2, 1);
+	} while (++i < n);
+	if (ends)
+		end_thread(thr);
+	else
+		rs_engine_pop(eng, thr);
+	thr = until;
+	return product;
+}
+
+static void replay(unsigned which, unsigned depth)
+{
+	struct pending *p = &pend[which];
+	struct buf *product;
+	struct state p2;
+
+	if (!may_replay(p))
+		return;
+	count_replay(p);
+	save_state(&p2);
+	load_state(&p->p0);
+	product = replay_window(p, depth);
+	load_state(&p2);
+	drop_state(&p2);
 	if (!depth)
 		look(product); /* inside of another replay it would be one of its calls */
 	release(product);
@@ -420,6 +554,62 @@ static void replay(unsigned which, unsigned depth)
 		look(&buf[rnd(NSTATE)]);
 }
 
+static int draws(const struct seg *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->k[i].kind == K_DRAW)
+			return 1;
+	return 0;
+}
+
+/* As far as a segment can tell. */
+static int same_state(const struct state *a, const struct seg *s)
+{
+	for (int i = 0; i < NSTATE; i++)
+		if (memcmp(a->bytes[i], buf[i].model, buf[i].bytes))
+			return 0;
+	return !draws(s) || !memcmp(a->drawn, model_drawn, sizeof(model_drawn));
+}
+
+/*
+ * Under audit a replay runs as the program has it. It must be a match when nothing differs, neither the
+ * state at entry nor the state afterwards, and no match when its product or the state afterwards differ.
+ */
+static void audited_replay(unsigned which)
+{
+	const struct pending *p = &pend[which];
+	struct rs_engine_stats before, after;
+	struct buf *product = NULL;
+	struct state live;
+	int entry_same, after_same, product_same;
+	char text[64];
+	unsigned i;
+
+	rs_engine_finish(eng);
+	rs_engine_stats(eng, &before);
+	entry_same = same_state(&p->p0, p->seg);
+	save_state(&live);
+	snprintf(text, sizeof(text), "replay:%s#%u", p->seg->name, p->invocation);
+	rs_engine_push(eng, thr, text);
+	i = 0;
+	do /* a segment has a kernel */
+		run_kernel(&p->seg->k[i], &product);
+	while (++i < p->seg->n);
+	rs_engine_pop(eng, thr);
+	after_same = same_state(&live, p->seg);
+	product_same = !memcmp(product->model, p->product, PRODUCT);
+	drop_state(&live);
+	look(product);
+	release(product);
+	rs_engine_finish(eng);
+	rs_engine_stats(eng, &after);
+	if (entry_same && after_same) {
+		clean_replays++;
+		false_alarms += after.outcome[0] != before.outcome[0] + 1;
+	}
+	if (!after_same || !product_same)
+		missed += after.outcome[0] != before.outcome[0];
+}
 /* Sometimes the same buffers again: such a call is like the one before, unless that one was followed. */
 static void foreign_write(void)
 {
@@ -430,7 +620,11 @@ static void foreign_write(void)
 		uint64_t len = 1 + rnd((uint32_t)d->bytes);
 		uint64_t off = rnd((uint32_t)(d->bytes - len + 1));
 
-		launch(rnd(1u << 30), d, off, len, s, 0, s->bytes, NULL, add);
+		choose_thread();
+		if (rnd(8))
+			launch(rnd(1u << 30), d, off, len, s, 0, s->bytes, NULL, add);
+		else
+			unknown_write(d, s);
 		if (rnd(2))
 			look(&buf[rnd(NBUF)]);
 	} while (rnd(3));
@@ -516,6 +710,19 @@ static void give_plan(unsigned step)
 	rs_engine_plan(eng, (struct rs_queue){.ctx = 1}, &head, entry);
 }
 
+/* How many programs, of `all` for code that is not instrumented. */
+static uint64_t programs(int argc, char **argv, uint64_t all)
+{
+	const char *scale = getenv("RS_TEST_SCALE");
+	uint64_t parts = scale ? strtoull(scale, NULL, 0) : 1;
+
+	/* each program allocates the same again: half of the time would be the kernel's */
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	mallopt(M_TOP_PAD, 1 << 26);
+	return argc > 1 ? strtoull(argv[1], NULL, 0) : all / (parts ? parts : 1);
+}
+
 static void setup(uint64_t seed)
 {
 	int mapped = (int)(seed & 1), large = seed % 5 == 0;
@@ -529,8 +736,13 @@ static void setup(uint64_t seed)
 
 	planned = 0;
 	memset(seen_replays, 0, sizeof(seen_replays));
-	eng = rs_engine_create(&config, &fake_ops, NULL);
-	thr = rs_thread_create(eng);
+	eng = rs_engine_create(&config, device_ops, NULL);
+	for (int i = 0; i < NTHREAD; i++)
+		thread[i] = rs_thread_create(eng);
+	thr = thread[0];
+	contexts = seed % 3 ? 1 + seed / 4 % 2 : 1; /* a plan has one arena, in one context */
+	memset(model_drawn, 0, sizeof(model_drawn));
+	memset(library_drawn, 0, sizeof(library_drawn));
 	memset(calm.entry, 0, sizeof(calm.entry)); /* moments are an engine's */
 	choose_policy(seed);
 	for (int i = 0; i < NBUF; i++) {
@@ -547,7 +759,9 @@ static void setup(uint64_t seed)
 			b->dev[j] = b->model[j] = (uint8_t)rnd(256);
 		if (!b->alias)
 			rs_engine_alloc(eng, thr, (struct rs_queue){.ctx = 1}, (uint64_t)b->dev,
-					b->bytes, RS_ALLOC_DEVICE);
+					b->bytes,
+					i == NSTATE - 1 ? (enum rs_alloc_kind)kind_of_last
+							: RS_ALLOC_DEVICE);
 		b->declared = i < NSTATE / 2;
 		if (b->declared)
 			rs_engine_region(eng, (uint64_t)b->dev, b->bytes, "state:declared");

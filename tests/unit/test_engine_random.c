@@ -7,56 +7,8 @@
  */
 #include "tests/unit/random_program.h"
 
-static unsigned missed, false_alarms, clean_replays;
+static int eager;
 
-static int same_state(uint8_t *const *a)
-{
-	for (int i = 0; i < NSTATE; i++)
-		if (memcmp(a[i], buf[i].model, buf[i].bytes))
-			return 0;
-	return 1;
-}
-
-/*
- * Under audit a replay runs as the program has it. It must be a match when nothing differs, neither the
- * state at entry nor the state afterwards, and no match when its product or the state afterwards differ.
- */
-static void audited_replay(unsigned which)
-{
-	const struct pending *p = &pend[which];
-	struct rs_engine_stats before, after;
-	struct buf *product = NULL;
-	uint8_t *live[NSTATE];
-	int entry_same, after_same, product_same;
-	char text[64];
-	unsigned i;
-
-	rs_engine_finish(eng);
-	rs_engine_stats(eng, &before);
-	entry_same = same_state(p->p0);
-	save_state(live);
-	snprintf(text, sizeof(text), "replay:%s#%u", p->seg->name, p->invocation);
-	rs_engine_push(eng, thr, text);
-	i = 0;
-	do /* a segment has a kernel */
-		run_kernel(&p->seg->k[i], &product);
-	while (++i < p->seg->n);
-	rs_engine_pop(eng, thr);
-	after_same = same_state(live);
-	product_same = !memcmp(product->model, p->product, PRODUCT);
-	for (i = 0; i < NSTATE; i++)
-		free(live[i]);
-	look(product);
-	release(product);
-	rs_engine_finish(eng);
-	rs_engine_stats(eng, &after);
-	if (entry_same && after_same) {
-		clean_replays++;
-		false_alarms += after.outcome[0] != before.outcome[0] + 1;
-	}
-	if (!after_same || !product_same)
-		missed += after.outcome[0] != before.outcome[0];
-}
 /* One random program; returns what went wrong, or NULL. */
 static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 {
@@ -85,12 +37,14 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 		npend = 0;
 		n = 1 + (unsigned)rnd(6);
 		for (i = 0; i < n; i++) {
+			choose_thread();
 			forward(&segs[rnd(MAXSEG)], 0);
 			if (rnd(2))
 				foreign_write();
 		}
 		n = (unsigned)rnd(8);
 		for (i = 0; i < n; i++) {
+			choose_thread();
 			if (audit)
 				audited_replay((unsigned)rnd(npend));
 			else
@@ -99,8 +53,7 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 				foreign_write();
 		}
 		for (i = 0; i < npend; i++)
-			for (int j = 0; j < NSTATE; j++)
-				free(pend[i].p0[j]);
+			drop_state(&pend[i].p0);
 	}
 	for (i = 0; i < NSTATE; i++)
 		look(&buf[i]);
@@ -110,16 +63,19 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 	rs_engine_mark(eng, thr, "step:9");
 	rs_engine_stats(eng, &st);
 	for (i = 1; i < 5; i++)
-		if (!rs_engine_idle(eng, thr, (struct rs_queue){.ctx = 1, .stream = i}))
+		if (!rs_engine_idle(eng, thr, queue_of(i)))
 			wrong = "calls are described for ever";
 	if (bad_bytes)
 		wrong = "bytes differ from the model";
+	else if (memcmp(model_drawn, library_drawn, sizeof(model_drawn)))
+		wrong = "a generator is not where the program left it";
 	else if (!audit && (st.outcome[1] || st.outcome[2]))
 		wrong = "a right replay was not recorded as a match";
 	else if (st.internal_errors)
 		wrong = "internal error";
 	*ret_replays += st.outcome[0];
-	rs_thread_destroy(thr);
+	for (i = 0; i < NTHREAD; i++)
+		rs_thread_destroy(thread[i]);
 	rs_engine_destroy(eng);
 	if (fake.live_blocks && !wrong)
 		wrong = "snapshot memory leaked";
@@ -144,9 +100,7 @@ static unsigned run_programs(uint64_t first, uint64_t n, uint64_t *ret_replays)
 
 int main(int argc, char **argv)
 {
-	const char *scale = getenv("RS_TEST_SCALE");
-	uint64_t parts = scale && atoi(scale) > 0 ? strtoull(scale, NULL, 0) : 1;
-	uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 0) : 400 / parts;
+	uint64_t n = programs(argc, argv, 400);
 	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 0) : 1, replays = 0, audited = 0;
 
 	eager = argc > 3;
