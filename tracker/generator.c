@@ -216,6 +216,7 @@ int rs_engine_draw(struct rs_engine *e, struct rs_thread *t, const struct rs_cal
 		   uint64_t generator, uint64_t position)
 {
 	const struct rs_access *out = output_of(call);
+	struct rs_replay *rec = NULL;
 	struct rs_drawn *d = NULL;
 	struct rs_window *w;
 	uint64_t place;
@@ -231,6 +232,10 @@ int rs_engine_draw(struct rs_engine *e, struct rs_thread *t, const struct rs_cal
 		q = rs_queue_id(e, t, call->q);
 		d = match_draw(e, w, call, out, generator, position);
 	}
+	if (d) { /* another thread may close a window of the process meanwhile */
+		rec = w->rec;
+		rec->pins++;
+	}
 	place = rs_where_reserve(e, call->private_[0]);
 	pthread_mutex_unlock(&e->lock);
 	rs_where_take(e, call->private_[0], place);
@@ -242,8 +247,9 @@ int rs_engine_draw(struct rs_engine *e, struct rs_thread *t, const struct rs_cal
 				       out->bytes);
 	}
 	pthread_mutex_lock(&e->lock);
-	if (!served && w->rec)
-		w->rec->flags |= RS_F_LOST;
+	if (!served)
+		rec->flags |= RS_F_LOST;
+	rec->pins--;
 	unref_drawn(e, d);
 	pthread_mutex_unlock(&e->lock);
 	if (served)
