@@ -24,7 +24,7 @@ TESTS = ["test_ere", "test_pattern", "test_engine_ranges",
          "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_readers",
          "test_engine_notes", "test_arena",
          "test_engine_options", "test_engine_calm", "test_engine_costs", "test_gather", "test_terms", "test_contract",
-         "test_engine_random"]
+         "test_engine_random", "test_engine_faults"]
 
 MUTATIONS = [
     ("ranges: of those that cross the innermost ends", "tracker/window.c",
@@ -223,12 +223,30 @@ MUTATIONS = [
     ("the order of calls is no matter", "tracker/terms.c",
      "\t\th = rs_digest_mix(h * RS_DIGEST_K + s->log.v[i].ident);", "\t\th += s->log.v[i].ident;"),
     ("terms of other segments are nobody's", "tracker/terms.c", "t : find(e, others)", "t : NULL"),
+    ("faults: a keep whose copy failed is one", "tracker/oplist.c",
+     "__atomic_store_n(&k->state, err ? RS_KEEP_FAILED : RS_KEEP_READY, __ATOMIC_RELEASE);\n\treturn err;",
+     "__atomic_store_n(&k->state, RS_KEEP_READY, __ATOMIC_RELEASE);\n\treturn 0;"),
+    ("faults: a digest that could not be made is what it was before", "tracker/oplist.c",
+     "\tif (op->failed && op->words)\n\t\top->words->failed = 1;", ""),
+    ("faults: bytes are shown to a replay although they come in no order", "tracker/oplist.c",
+     "return l->unordered && !op->back &&", "return 0 &&"),
+    ("faults: a replay whose order is lost is vouched for", "tracker/oplist.c",
+     "\tif (op->unordered) {\n\t\top->rec->flags |= RS_F_LOST;", "\tif (op->unordered) {"),
+    ("faults: a restore that failed was made", "tracker/oplist.c",
+     "\t\tif (op->rec)\n\t\t\top->rec->flags |= RS_F_LOST;", "\t\t;"),
+    ("draws: one that could not be served counts", "tracker/generator.c",
+     "\tif (!served)\n\t\trec->flags |= RS_F_LOST;", ""),
+    ("draws: each is the first one", "tracker/generator.c",
+     "d = &w->seg->draws.v[w->draw_at++];", "d = &w->seg->draws.v[0];"),
+    ("draws: the generator goes on although a replay was served", "tracker/generator.c", "\treturn served;", "\treturn 0;"),
+    ("draws: what a replay is served is not recorded for forwards in it", "tracker/generator.c",
+     "\tif (served)\n\t\trecord(", "\tif (0)\n\t\trecord("),
 ]
 
 
 FLAGS = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing"]
 SKIPPED = ("ptx", "cubin", "fatbin", "options", "wire")
-ARGS = {"test_engine_random": ["150"]}
+ARGS = {"test_engine_random": ["150"], "test_engine_faults": ["150"]}
 CATCHERS = os.path.join(TOP, "tests/data/mutate_catchers.json")
 
 
