@@ -91,6 +91,19 @@ static CUresult load(struct rs_dev_context *c, enum rs_dev_kernel k, CUfunction 
 	return r;
 }
 
+int rs_dev_is_own(CUfunction f)
+{
+	struct rs_dev_context *c;
+	int own = 0;
+
+	rs_dev_lock();
+	for (c = rs_dev_contexts(); c && !own; c = c->next)
+		for (unsigned i = 0; f && i < RS_DEV_NKERNELS; i++)
+			own |= __atomic_load_n(&c->kernel[i], __ATOMIC_RELAXED) == f;
+	rs_dev_unlock();
+	return own;
+}
+
 static CUresult launch(CUfunction f, struct rs_queue q, uint64_t blocks, unsigned threads,
 		       void **params)
 {

@@ -29,6 +29,11 @@ void rs_dev_lock(void)
 	pthread_mutex_lock(&lock);
 }
 
+struct rs_dev_context *rs_dev_contexts(void)
+{
+	return contexts;
+}
+
 void rs_dev_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
@@ -259,6 +264,7 @@ const struct rs_devops rs_devops_ops = {
 	.diff = rs_dev_diff,
 	.result_alloc = op_result_alloc,
 	.result_free = op_result_free,
+	.capture_of = rs_dev_capture,
 	.event_record = rs_dev_event_record,
 	.event_wait = rs_dev_event_wait,
 	.event_done = rs_dev_event_done,

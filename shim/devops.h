@@ -51,6 +51,8 @@ static inline uint64_t rs_dev_live(const struct rs_dev_context *c)
 	return __atomic_load_n(&c->ctx, __ATOMIC_RELAXED);
 }
 
+/* All contexts, under the lock. */
+struct rs_dev_context *rs_dev_contexts(void);
 void rs_dev_lock(void);
 void rs_dev_unlock(void);
 
@@ -74,6 +76,8 @@ int rs_dev_leave(const struct rs_dev_frame *f, CUresult r);
 CUstream rs_dev_stream(struct rs_queue q);
 
 /* devkernels.c */
+/* Is it one of our kernels, in whatever context? */
+int rs_dev_is_own(CUfunction f);
 int rs_dev_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out);
 int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n);
 int rs_dev_swap(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes);
@@ -93,6 +97,7 @@ struct rs_dev_event *rs_dev_event_take(struct rs_dev_context *c, enum rs_dev_spa
 void rs_dev_event_put(struct rs_dev_event *e, enum rs_dev_spare kind);
 /* The capture that the stream takes part in, 0: none. In the context. */
 CUresult rs_dev_capture_of(CUstream s, uint64_t *ret);
+int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture);
 int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event);
 int rs_dev_event_wait(void *opaque, struct rs_queue q, uint64_t event);
 int rs_dev_event_done(void *opaque, uint64_t event);

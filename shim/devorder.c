@@ -73,6 +73,26 @@ CUresult rs_dev_capture_of(CUstream s, uint64_t *ret)
 	return CUDA_SUCCESS;
 }
 
+int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture)
+{
+	struct rs_dev_frame f;
+	uint64_t capture;
+	int r;
+
+	(void)opaque;
+	if (rs_likely(!__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))) {
+		*ret_capture = 0;
+		return 0;
+	}
+	r = rs_dev_enter(&f, q.ctx);
+	if (r)
+		return r;
+	r = rs_dev_leave(&f, rs_dev_capture_of(rs_dev_stream(q), &capture));
+	if (!r)
+		*ret_capture = capture;
+	return r;
+}
+
 int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event)
 {
 	struct rs_dev_context *c = rs_dev_context_of(q.ctx);

@@ -28,6 +28,7 @@ static void unref(struct rs_graph *g)
 	pthread_mutex_destroy(&g->lock);
 	rs_graph_nodes_free(&g->nodes);
 	rs_graph_work_free(&g->work);
+	rs_captured_list_free(&g->captured);
 	free(g);
 }
 
@@ -74,6 +75,15 @@ static void publish(CUgraphExec exec, struct rs_graph *g)
 	unref(old);
 }
 
+static void captured(struct rs_graph *g, CUgraph graph)
+{
+	int altered;
+
+	rs_captured_list_free(&g->captured);
+	g->captured = rs_captured_of(graph, rs_graph_print(&g->nodes), &altered);
+	g->altered = (uint8_t)altered;
+}
+
 void rs_graph_instantiated(struct rs_tls *t, CUgraphExec exec, CUgraph graph, uint64_t flags)
 {
 	struct rs_graph *g = calloc(1, sizeof(*g));
@@ -83,6 +93,7 @@ void rs_graph_instantiated(struct rs_tls *t, CUgraphExec exec, CUgraph graph, ui
 		g->exec = exec;
 		pthread_mutex_init(&g->lock, NULL);
 		g->nodes = rs_graph_walk(t, graph, &g->flags);
+		captured(g, graph);
 		/* The device may launch it, too, by kernels that are unknown writers, and change its nodes. */
 		if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 			g->flags |= RS_GRAPH_DEVICE;
@@ -125,6 +136,7 @@ void rs_graph_updated(struct rs_tls *t, CUgraphExec exec, CUgraph graph)
 	disabled = any_disabled(&g->nodes);
 	rs_graph_nodes_free(&g->nodes);
 	g->nodes = rs_graph_walk(t, graph, &flags);
+	captured(g, graph);
 	if (flags & ~g->flags & RS_GRAPH_MEMORY)
 		__atomic_fetch_add(&with_memory, 1, __ATOMIC_RELAXED);
 	g->flags = (g->flags & ~(uint32_t)RS_GRAPH_OPAQUE) | flags;
@@ -173,6 +185,8 @@ static struct rs_node *find(const struct rs_nodes *l, CUgraphNode origin)
 struct rs_node *rs_graph_node(struct rs_graph *g, CUgraphNode origin)
 {
 	struct rs_node *n = find(&g->nodes, origin);
+
+	g->altered = 1;
 
 	if (!n)
 		g->flags |= RS_GRAPH_OPAQUE;

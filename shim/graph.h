@@ -14,6 +14,7 @@
 #ifndef RS_SHIM_GRAPH_H
 #define RS_SHIM_GRAPH_H
 
+#include "shim/capture.h"
 #include "shim/describe.h"
 
 #include <pthread.h>
@@ -37,6 +38,7 @@ struct rs_node;
 struct rs_nodes {
 	struct rs_node *v;
 	size_t n;
+	size_t edges;
 };
 
 struct rs_node {
@@ -86,6 +88,8 @@ struct rs_graph {
 	CUgraphExec exec;
 	struct rs_queue last; /* a launch comes after the launches before, whatever their streams */
 	uint8_t launched;
+	uint8_t altered; /* it is not what was captured */
+	struct rs_captured_list captured;
 	struct rs_nodes nodes;
 	struct rs_graph_work work;
 };
@@ -114,6 +118,8 @@ struct rs_node *rs_graph_node(struct rs_graph *g, CUgraphNode origin);
  * the graph opaque. */
 struct rs_nodes rs_graph_walk(struct rs_tls *t, CUgraph graph, uint32_t *flags);
 void rs_graph_nodes_free(struct rs_nodes *l);
+/* What it does as a number, whatever the order of the nodes. */
+uint64_t rs_graph_print(const struct rs_nodes *l);
 
 /* Give the node other work. */
 void rs_node_set_kernel(struct rs_tls *t, struct rs_node *n, const CUDA_KERNEL_NODE_PARAMS *p);
@@ -121,6 +127,8 @@ void rs_node_set_memops(struct rs_node *n, const CUstreamBatchMemOpParams *op, u
 void rs_node_clear(struct rs_node *n, enum rs_node_kind kind);
 
 /* The bodies of a conditional node have no getter: what cuGraphAddNode gave out is kept. */
+/* Is the graph a conditional node's? */
+int rs_graph_is_body(CUgraph graph);
 void rs_graph_conditional(CUgraphNode node, CUgraph owner, const CUgraph *bodies, unsigned n);
 /* Before the graph goes: its conditional nodes, and theirs; and after, with what the driver said. */
 struct rs_conditional *rs_graph_goes(CUgraph graph);

@@ -7,7 +7,9 @@
  * alike are described alike. A cycle, or an answer that cannot be had, leaves a node that may do anything.
  * Callers: graph.c, wrap_graph.c. One mutex, a leaf, for the conditional nodes; the rest has no state.
  */
+#include "shim/devops.h"
 #include "shim/graph.h"
+#include "tracker/digest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +212,19 @@ void rs_graph_gone(struct rs_conditional *list, CUresult r)
 	}
 }
 
+int rs_graph_is_body(CUgraph graph)
+{
+	const struct rs_conditional *c;
+	int found = 0;
+
+	pthread_mutex_lock(&lock);
+	for (c = conditionals; c && !found; c = c->next)
+		for (unsigned i = 0; i < c->n; i++)
+			found |= c->bodies[i] == graph;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 /* The n-th body, or NULL. */
 static CUgraph body_of(CUgraphNode node, unsigned n)
 {
@@ -232,7 +247,7 @@ void rs_graph_nodes_free(struct rs_nodes *l)
 	for (size_t i = 0; i < l->n; i++)
 		rs_node_clear(&l->v[i], RS_NODE_NOTHING);
 	free(l->v);
-	*l = (struct rs_nodes){NULL, 0};
+	*l = (struct rs_nodes){NULL, 0, 0};
 }
 
 void rs_node_clear(struct rs_node *n, enum rs_node_kind kind)
@@ -305,6 +320,15 @@ void rs_node_set_memops(struct rs_node *n, const CUstreamBatchMemOpParams *op, u
 	n->memops.n = count;
 }
 
+/* Between memory of the program's and what a capture has preserved: it is not the program's business. */
+static int is_own_copy(const CUDA_MEMCPY3D *c)
+{
+	return (c->srcMemoryType == CU_MEMORYTYPE_DEVICE &&
+		rs_engine_capture_owns(rs_state.engine, c->srcDevice)) ||
+	       (c->dstMemoryType == CU_MEMORYTYPE_DEVICE &&
+		rs_engine_capture_owns(rs_state.engine, c->dstDevice));
+}
+
 static void kernel(struct walk *w, struct rs_node *n)
 {
 	CUlaunchAttributeValue v = {{0}};
@@ -322,7 +346,9 @@ static void kernel(struct walk *w, struct rs_node *n)
 	r = rs_real.cuGraphKernelNodeGetParams_v2(n->origin, &p);
 	if (r == CUDA_ERROR_NOT_SUPPORTED)
 		r = rs_real.cuGraphKernelNodeGetParams(n->origin, (CUDA_KERNEL_NODE_PARAMS_v1 *)&p);
-	if (r == CUDA_SUCCESS)
+	if (r == CUDA_SUCCESS && rs_dev_is_own(p.func))
+		n->kind = RS_NODE_NOTHING;
+	else if (r == CUDA_SUCCESS)
 		rs_node_set_kernel(w->t, n, &p);
 	else
 		n->kind = RS_NODE_OPAQUE;
@@ -406,6 +432,8 @@ static void describe(struct walk *w, struct rs_node *n, CUgraphNode origin)
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		n->kind = got(rs_real.cuGraphMemcpyNodeGetParams(origin, &n->copy), RS_NODE_COPY);
+		if (n->kind == RS_NODE_COPY && is_own_copy(&n->copy))
+			n->kind = RS_NODE_NOTHING;
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		n->kind = got(rs_real.cuGraphMemsetNodeGetParams(origin, &n->fill), RS_NODE_FILL);
@@ -447,7 +475,7 @@ static void describe(struct walk *w, struct rs_node *n, CUgraphNode origin)
 
 static struct rs_nodes walk(struct walk *w, CUgraph g)
 {
-	struct rs_nodes l = {NULL, 0};
+	struct rs_nodes l = {NULL, 0, 0};
 	struct shape s = {NULL};
 
 	if (w->depth == MAX_DEPTH || shape_ask(g, &s) || shape_sort(&s)) {
@@ -462,6 +490,7 @@ static struct rs_nodes walk(struct walk *w, CUgraph g)
 	for (; l.v && l.n < s.n; l.n++)
 		describe(w, &l.v[l.n], s.node[s.order[l.n]]);
 	w->depth--;
+	l.edges = s.nedges;
 	shape_free(&s);
 	return l;
 }
@@ -474,4 +503,58 @@ struct rs_nodes rs_graph_walk(struct rs_tls *t, CUgraph graph, uint32_t *flags)
 	RS_ENGINE(l = walk(&w, graph));
 	*flags |= w.flags;
 	return l;
+}
+
+/* --- prints -------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+	uint64_t word;
+
+	for (size_t i = 0; i < n; i += 8) {
+		word = 0;
+		memcpy(&word, p + i, n - i < 8 ? n - i : 8);
+		h = rs_digest_mix(h * RS_DIGEST_K + word);
+	}
+	return h;
+}
+
+static uint64_t print_of(const struct rs_node *n)
+{
+	uint64_t h = rs_digest_mix(n->kind + 1);
+
+	switch ((enum rs_node_kind)n->kind) {
+	case RS_NODE_KERNEL:
+		h = mix(h, &n->kernel.launch.f, sizeof(n->kernel.launch.f));
+		h = mix(h, n->kernel.launch.grid, sizeof(n->kernel.launch.grid));
+		h = mix(h, n->kernel.launch.block, sizeof(n->kernel.launch.block));
+		return n->kernel.data ? mix(h, n->kernel.data, n->kernel.bytes) : h;
+	case RS_NODE_COPY:
+		return mix(h, &n->copy, sizeof(n->copy));
+	case RS_NODE_FILL:
+		return mix(h, &n->fill, sizeof(n->fill));
+	case RS_NODE_MEMOPS:
+		return mix(h, n->memops.op, n->memops.n * sizeof(n->memops.op[0]));
+	case RS_NODE_ALLOC:
+	case RS_NODE_FREE:
+		return mix(h, &n->memory, sizeof(n->memory));
+	case RS_NODE_RECORD:
+	case RS_NODE_WAIT:
+		return mix(h, &n->event, sizeof(n->event));
+	case RS_NODE_GRAPHS:
+		return h + rs_graph_print(&n->graphs);
+	default:
+		return h;
+	}
+}
+
+/* A clone may list its nodes in another order. */
+uint64_t rs_graph_print(const struct rs_nodes *l)
+{
+	uint64_t h = l->n + rs_digest_mix(l->edges);
+
+	for (size_t i = 0; i < l->n; i++)
+		h += print_of(&l->v[i]);
+	return h;
 }

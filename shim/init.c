@@ -30,6 +30,9 @@
 int rs_on;
 struct rs_state rs_state;
 
+/* Values of option CAPTURE. */
+enum { CAPTURE_AUTO, CAPTURE_ON, CAPTURE_OFF };
+
 static int booted, started;
 static char host[256];
 
@@ -271,6 +274,9 @@ void rs_init_start(void)
 	config.sample = rs_state.opt.sample;
 	config.buffers = (uint8_t)rs_state.opt.versions;
 	config.profile = (uint8_t)rs_state.opt.learn;
+	/* nodes of our own show in the program's graph, and an audit changes nothing that can be seen */
+	config.capture = rs_state.opt.capture == CAPTURE_ON ||
+			 (rs_state.opt.capture == CAPTURE_AUTO && config.mode == RS_MODE_PRESERVE);
 	configure_plans(&config);
 	rs_where_start(&config);
 	rs_state.engine = rs_engine_create(&config, &rs_devops_ops, rs_state.records);

@@ -115,6 +115,7 @@ static void signalled(struct rs_tls *t, const struct rs_call *call, CUresult r, 
 		RS_ENTER(t, sym, (stream, addr, value, flags));                                    \
 		begin(&f, t, RS_EP_##sym, stream, flavour);                                        \
 		rs_fill_describe(&f.call, f.access, value, addr, 0, sizeof(type), 1);              \
+		f.call.everything |= f.call.capturing; /* others may go on from here */            \
 		RS_CALL(t, &f.call, r, sym, (stream, addr, value, flags));                         \
 		signalled(t, &f.call, r, addr, value);                                             \
 		RS_LEAVE(t, r);                                                                    \
@@ -204,6 +205,7 @@ static void stall_batch(struct rs_tls *t, const struct rs_call *call, unsigned c
 		RS_ENTER(t, sym, (stream, count, paramArray, flags));                              \
 		begin(&f, t, RS_EP_##sym, stream, flavour);                                        \
 		rs_memops_describe(&f.call, t, count, paramArray);                                 \
+		f.call.everything |= f.call.capturing;                                             \
 		stall_batch(t, &f.call, count, paramArray);                                        \
 		RS_CALL(t, &f.call, r, sym, (stream, count, paramArray, flags));                   \
 		order_batch(t, &f.call, r, count, paramArray);                                     \

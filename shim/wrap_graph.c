@@ -78,7 +78,42 @@ RS_HOOK(cuGraphDestroy, (CUgraph graph))
 	RS_ENGINE(c = rs_graph_goes(graph));
 	r = rs_real.cuGraphDestroy(graph);
 	RS_ENGINE(rs_graph_gone(c, r));
+	if (r == CUDA_SUCCESS)
+		rs_captured_gone(graph);
 	RS_LEAVE(t, r);
+}
+
+RS_HOOK(cuGraphClone, (CUgraph * clone, CUgraph original))
+{
+	CUresult r;
+
+	RS_ENTER(t, cuGraphClone, (clone, original));
+	r = rs_real.cuGraphClone(clone, original);
+	if (r == CUDA_SUCCESS)
+		rs_captured_cloned(*clone, original);
+	RS_LEAVE(t, r);
+}
+
+RS_HOOK(cuGraphAddChildGraphNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t n, CUgraph child))
+{
+	CUresult r;
+
+	RS_ENTER(t, cuGraphAddChildGraphNode, (node, graph, deps, n, child));
+	r = rs_real.cuGraphAddChildGraphNode(node, graph, deps, n, child);
+	if (r == CUDA_SUCCESS)
+		rs_captured_embedded(child);
+	RS_LEAVE(t, r);
+}
+
+/* What a node of any kind brings with it. */
+static void added(CUgraphNode node, CUgraph graph, const CUgraphNodeParams *p)
+{
+	if (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		RS_ENGINE(rs_graph_conditional(node, graph, p->conditional.phGraph_out,
+					       p->conditional.size));
+	else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		rs_captured_embedded(p->graph.graph);
 }
 
 #define ADD(sym, params, args)                                                                     \
@@ -87,9 +122,8 @@ RS_HOOK(cuGraphDestroy, (CUgraph graph))
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, args);                                                            \
 		r = rs_real.sym args;                                                              \
-		if (r == CUDA_SUCCESS && p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)                \
-			RS_ENGINE(rs_graph_conditional(*node, graph, p->conditional.phGraph_out,   \
-						       p->conditional.size));                      \
+		if (r == CUDA_SUCCESS)                                                             \
+			added(*node, graph, p);                                                    \
 		RS_LEAVE(t, r);                                                                    \
 	}
 ADD(cuGraphAddNode,
@@ -155,6 +189,7 @@ static void set_child(struct rs_tls *t, struct rs_graph *g, struct rs_node *n, C
 
 	rs_node_clear(n, RS_NODE_GRAPHS);
 	n->graphs = nodes;
+	rs_captured_embedded(child);
 }
 
 /* Parameters of any kind: those of its own call. Semaphores and host functions write nothing. */
@@ -259,6 +294,27 @@ static struct rs_graph *followed(CUgraphExec exec, int capturing)
 	return g;
 }
 
+/* One that is not followed may have captures in it all the same: then its description, locked, else NULL. */
+static struct rs_graph *launches(CUgraphExec exec, const struct rs_call *call)
+{
+	struct rs_graph *g = rs_captured_any() ? rs_graph_get(exec) : NULL;
+
+	if (g && !call->capturing)
+		rs_captured_launches(&g->captured, call->q);
+	return g;
+}
+
+static void launched(struct rs_graph *g, const struct rs_call *call, CUresult r)
+{
+	if (!g)
+		return;
+	if (!call->capturing)
+		rs_captured_launched(&g->captured, call->q, !g->altered, r);
+	else if (r == CUDA_SUCCESS)
+		rs_captured_list_embedded(&g->captured);
+	rs_graph_put(g);
+}
+
 #define LAUNCH(sym, flavour)                                                                       \
 	RS_HOOK(sym, (CUgraphExec exec, CUstream hStream))                                         \
 	{                                                                                          \
@@ -268,7 +324,7 @@ static struct rs_graph *followed(CUgraphExec exec, int capturing)
 		int idle;                                                                          \
 		RS_ENTER(t, sym, (exec, hStream));                                                 \
 		idle = rs_call_idle(t, hStream, flavour);                                          \
-		if (idle && !rs_graph_any_memory()) {                                              \
+		if (idle && !rs_graph_any_memory() && !rs_captured_any()) {                        \
 			r = rs_real.sym(exec, hStream);                                            \
 			RS_LEAVE(t, r);                                                            \
 		}                                                                                  \
@@ -278,12 +334,16 @@ static struct rs_graph *followed(CUgraphExec exec, int capturing)
 		g = followed(exec, call.capturing);                                                \
 		if (!g) {                                                                          \
 			call.everything = 1;                                                       \
+			g = launches(exec, &call);                                                 \
 			RS_CALL(t, &call, r, sym, (exec, hStream));                                \
+			launched(g, &call, r);                                                     \
 			rs_where_release(t);                                                       \
 			RS_LEAVE(t, r);                                                            \
 		}                                                                                  \
 		rs_graph_before(t, g, call.q, idle);                                               \
+		rs_captured_launches(&g->captured, call.q);                                        \
 		r = rs_real.sym(exec, hStream);                                                    \
+		rs_captured_launched(&g->captured, call.q, !g->altered, r);                        \
 		rs_graph_after(t, g, call.q, r, idle);                                             \
 		rs_graph_put(g);                                                                   \
 		rs_where_release(t);                                                               \

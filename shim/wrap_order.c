@@ -23,6 +23,22 @@
 		RS_LEAVE(t, r);                                                                    \
 	}
 
+/*
+ * Between the nodes of a captured graph that come before such a call, and those behind it, others may write anything: the graph
+ * waits for them, or tells them to go on.
+ */
+static void others(struct rs_tls *t, enum rs_ep ep, CUstream stream, enum rs_flavour flavour)
+{
+	struct rs_call call;
+
+	if (!rs_queue_capturing(stream, flavour))
+		return;
+	rs_call_begin(&call, t, ep, RS_CALL_OTHER, stream, flavour, NULL);
+	call.everything = 1;
+	rs_guard_before(t, &call);
+	rs_guard_after(t, &call, CUDA_SUCCESS);
+}
+
 /* --- events ------------------------------------------------------------------------------------- */
 
 static void recorded(struct rs_tls *t, CUevent event, CUstream stream, enum rs_flavour flavour)
@@ -39,8 +55,10 @@ static void recorded(struct rs_tls *t, CUevent event, CUstream stream, enum rs_f
 RECORD(cuEventRecord, RS_PLAIN)
 RECORD(cuEventRecord_ptsz, RS_PTSZ)
 #define RECORD_FLAGS(sym, flavour)                                                                 \
-	AFTER(sym, (CUevent hEvent, CUstream hStream, unsigned int flags),                         \
-	      (hEvent, hStream, flags), recorded(t, hEvent, hStream, flavour))
+	AROUND(sym, (CUevent hEvent, CUstream hStream, unsigned int flags),                        \
+	       (hEvent, hStream, flags),                                                           \
+	       if (flags & CU_EVENT_RECORD_EXTERNAL) others(t, RS_EP_##sym, hStream, flavour),     \
+	       recorded(t, hEvent, hStream, flavour))
 RECORD_FLAGS(cuEventRecordWithFlags, RS_PLAIN)
 RECORD_FLAGS(cuEventRecordWithFlags_ptsz, RS_PTSZ)
 
@@ -52,8 +70,10 @@ static void waits(struct rs_tls *t, uint64_t event, CUstream stream, enum rs_fla
 }
 
 #define WAIT(sym, flavour)                                                                         \
-	AFTER(sym, (CUstream hStream, CUevent hEvent, unsigned int Flags),                         \
-	      (hStream, hEvent, Flags), waits(t, (uintptr_t)hEvent, hStream, flavour))
+	AROUND(sym, (CUstream hStream, CUevent hEvent, unsigned int Flags),                        \
+	       (hStream, hEvent, Flags),                                                           \
+	       if (Flags & CU_EVENT_WAIT_EXTERNAL) others(t, RS_EP_##sym, hStream, flavour),       \
+	       waits(t, (uintptr_t)hEvent, hStream, flavour))
 WAIT(cuStreamWaitEvent, RS_PLAIN)
 WAIT(cuStreamWaitEvent_ptsz, RS_PTSZ)
 
@@ -113,8 +133,9 @@ AFTER(cuCtxSynchronize_v2, (CUcontext ctx), (ctx),
       synced_ctx(ctx ? (uintptr_t)ctx : rs_ctx_current(t)))
 
 /* What comes after this on the stream waits for something that no event tells. */
-static void stalls(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
+static void stalls(struct rs_tls *t, enum rs_ep ep, CUstream stream, enum rs_flavour flavour)
 {
+	others(t, ep, stream, flavour);
 	if (!rs_queue_capturing(stream, flavour))
 		RS_ENGINE(rs_engine_queue_stalls(rs_state.engine, t->thread,
 						 rs_queue_of(t, stream, flavour)));
@@ -135,14 +156,15 @@ static void semaphore_waits(struct rs_tls *t, CUstream stream, enum rs_flavour f
 	       (const CUexternalSemaphore *extSemArray,                                            \
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,   \
 		CUstream stream),                                                                  \
-	       (extSemArray, paramsArray, numExtSems, stream), stalls(t, stream, flavour),         \
-	       semaphore_waits(t, stream, flavour))
+	       (extSemArray, paramsArray, numExtSems, stream),                                     \
+	       stalls(t, RS_EP_##sym, stream, flavour), semaphore_waits(t, stream, flavour))
 WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync, RS_PLAIN)
 WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync_ptsz, RS_PTSZ)
 
-static void value_waits(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t addr,
-			uint64_t value, unsigned flags, unsigned bytes)
+static void value_waits(struct rs_tls *t, enum rs_ep ep, CUstream stream, enum rs_flavour flavour,
+			uint64_t addr, uint64_t value, unsigned flags, unsigned bytes)
 {
+	others(t, ep, stream, flavour);
 	if (!rs_queue_capturing(stream, flavour))
 		rs_wait_stalls(t, rs_queue_of(t, stream, flavour), addr, value, flags, bytes);
 }
@@ -151,7 +173,7 @@ static void value_waits(struct rs_tls *t, CUstream stream, enum rs_flavour flavo
 #define WAIT_VALUE(sym, flavour, type)                                                             \
 	AROUND(sym, (CUstream stream, CUdeviceptr addr, type value, unsigned int flags),           \
 	       (stream, addr, value, flags),                                                       \
-	       value_waits(t, stream, flavour, addr, value, flags, sizeof(type)),                  \
+	       value_waits(t, RS_EP_##sym, stream, flavour, addr, value, flags, sizeof(type)),     \
 	       waits(t, addr, stream, flavour))
 WAIT_VALUE(cuStreamWaitValue32, RS_PLAIN, cuuint32_t)
 WAIT_VALUE(cuStreamWaitValue32_ptsz, RS_PTSZ, cuuint32_t)

@@ -7,6 +7,7 @@
  * Callers: the program, any thread. No locks here.
  */
 #include "shim/call.h"
+#include "shim/capture.h"
 
 #define DESTROY(sym)                                                                               \
 	RS_HOOK(sym, (CUstream hStream))                                                           \
@@ -84,39 +85,56 @@ HOST(cuStreamAddCallback_ptsz, RS_PTSZ, P_C, A_C)
 
 /* --- capture ------------------------------------------------------------------------------------ */
 
-#define BEGIN(sym, params, args)                                                                   \
+static void began(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
+{
+	__atomic_fetch_add(&rs_state.captures, 1, __ATOMIC_RELAXED);
+	rs_capture_began(t, rs_queue_of(t, stream, flavour));
+}
+
+#define BEGIN(sym, flavour, params, args)                                                          \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, args);                                                            \
 		r = rs_real.sym args;                                                              \
 		if (r == CUDA_SUCCESS)                                                             \
-			__atomic_fetch_add(&rs_state.captures, 1, __ATOMIC_RELAXED);               \
+			began(t, hStream, flavour);                                                \
 		RS_LEAVE(t, r);                                                                    \
 	}
-BEGIN(cuStreamBeginCapture, (CUstream hStream), (hStream))
-BEGIN(cuStreamBeginCapture_ptsz, (CUstream hStream), (hStream))
-BEGIN(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode))
-BEGIN(cuStreamBeginCapture_v2_ptsz, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode))
+#define P_B (CUstream hStream, CUstreamCaptureMode mode)
+BEGIN(cuStreamBeginCapture, RS_PLAIN, (CUstream hStream), (hStream))
+BEGIN(cuStreamBeginCapture_ptsz, RS_PTSZ, (CUstream hStream), (hStream))
+BEGIN(cuStreamBeginCapture_v2, RS_PLAIN, P_B, (hStream, mode))
+BEGIN(cuStreamBeginCapture_v2_ptsz, RS_PTSZ, P_B, (hStream, mode))
 #define P_T                                                                                        \
 	(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,                        \
 	 const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 #define A_T (hStream, hGraph, dependencies, dependencyData, numDependencies, mode)
-BEGIN(cuStreamBeginCaptureToGraph, P_T, A_T)
-BEGIN(cuStreamBeginCaptureToGraph_ptsz, P_T, A_T)
+BEGIN(cuStreamBeginCaptureToGraph, RS_PLAIN, P_T, A_T)
+BEGIN(cuStreamBeginCaptureToGraph_ptsz, RS_PTSZ, P_T, A_T)
+
+static void ended(struct rs_tls *t, struct rs_queue q, CUgraph graph)
+{
+	if (__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))
+		__atomic_fetch_sub(&rs_state.captures, 1, __ATOMIC_RELAXED);
+	rs_capture_over(t, q, graph);
+}
 
 /* An invalidated capture ends with an error, but it ends; another error may leave it as it is. */
 #define END(sym, flavour)                                                                          \
 	RS_HOOK(sym, (CUstream hStream, CUgraph * phGraph))                                        \
 	{                                                                                          \
+		struct rs_queue q;                                                                 \
 		int was;                                                                           \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, (hStream, phGraph));                                              \
+		q = rs_queue_of(t, hStream, flavour);                                              \
 		was = rs_queue_capturing(hStream, flavour);                                        \
+		if (was)                                                                           \
+			rs_capture_ends(q);                                                        \
 		r = rs_real.sym(hStream, phGraph);                                                 \
-		if ((r == CUDA_SUCCESS || (was && !rs_queue_capturing(hStream, flavour))) &&       \
-		    __atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))                         \
-			__atomic_fetch_sub(&rs_state.captures, 1, __ATOMIC_RELAXED);               \
+		if (r == CUDA_SUCCESS || (was && !rs_queue_capturing(hStream, flavour)))           \
+			ended(t, q, r == CUDA_SUCCESS ? *phGraph : NULL);                          \
 		RS_LEAVE(t, r);                                                                    \
 	}
 END(cuStreamEndCapture, RS_PLAIN)

@@ -354,9 +354,17 @@ static void hold_before_write(struct rs_callstate *c, struct rs_window *w, const
 	}
 }
 
-static uint32_t call_flags(const struct rs_call *call)
+/* Nothing of a call that is being captured runs now, but for the engine inside of that capture it does. */
+static int is_elsewhere(const struct rs_callstate *c)
 {
-	if (call->capturing)
+	return c->call->capturing && !c->e->outer;
+}
+
+static uint32_t call_flags(const struct rs_callstate *c)
+{
+	const struct rs_call *call = c->call;
+
+	if (is_elsewhere(c))
 		return RS_F_CAPTURE;
 	return (call->everything ? RS_F_UNKNOWN_WRITER : 0u) |
 	       (call->untracked ? RS_F_UNTRACKED : 0u) |
@@ -390,8 +398,8 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 
 	if (w->unresolved)
 		rs_window_resolve(c, w);
-	rs_where_flags(c->e, w, call_flags(c->call), &c->who);
-	if (c->call->capturing)
+	rs_where_flags(c->e, w, call_flags(c), &c->who);
+	if (is_elsewhere(c))
 		return; /* nothing runs, so there is nothing to follow or to wait for */
 	if (c->e->costing) {
 		if (!w->queues)
@@ -669,38 +677,46 @@ static void begin(struct rs_callstate *c, struct rs_thread *t)
 	rs_locate(c, t);
 }
 
+/* What comes before the call, in every window that sees it, into c->l. engine.lock held. */
+void rs_call_plan(struct rs_callstate *c, struct rs_thread *t)
+{
+	struct rs_engine *e = c->e;
+	struct rs_window *w;
+	uint32_t i;
+
+	c->number = ++e->clock;
+	c->call->private_[0] = c->number;
+	e->stats.calls++;
+	e->stats.untracked += c->call->untracked;
+	begin(c, t);
+	if (!is_elsewhere(c)) {
+		note_use(e, c->q);
+		c->who.tick = rs_order_tick(e, c->q);
+	}
+	for (i = 0; !is_elsewhere(c) && i < c->nranges; i++)
+		respect_fence(c, c->range[i].a);
+	in_windows(c, next_window(t->top));
+	for (w = e->process; w; w = w->up)
+		if (is_segment_window(w))
+			in_window(c, w);
+	if (!is_elsewhere(c))
+		touch_model(c, next_window(t->top));
+	c->call->private_[1] = c->follow_up;
+}
+
 /* Apart from its caller, where calls that need none of this pass: it starts by clearing a large frame. */
 __attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thread *t,
 					     struct rs_call *call)
 {
 	struct rs_oplist list;
 	struct rs_callstate c = {.e = e, .l = &list, .call = call};
-	struct rs_window *w;
 	int saved = errno;
 	uint64_t place;
-	uint32_t i;
 
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	e->where.wanted = 0;
-	c.number = ++e->clock;
-	call->private_[0] = c.number;
-	e->stats.calls++;
-	e->stats.untracked += call->untracked;
-	begin(&c, t);
-	if (!call->capturing) {
-		note_use(e, c.q);
-		c.who.tick = rs_order_tick(e, c.q);
-	}
-	for (i = 0; !call->capturing && i < c.nranges; i++)
-		respect_fence(&c, c.range[i].a);
-	in_windows(&c, next_window(t->top));
-	for (w = e->process; w; w = w->up)
-		if (is_segment_window(w))
-			in_window(&c, w);
-	if (!call->capturing)
-		touch_model(&c, next_window(t->top));
-	call->private_[1] = c.follow_up;
+	rs_call_plan(&c, t);
 	place = rs_where_reserve(e, c.number);
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
@@ -715,6 +731,8 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 			__atomic_fetch_add(&e->idle_unknown_writers, 1, __ATOMIC_RELAXED);
 		return;
 	}
+	if (call->capturing && rs_capture_before(e, t, call))
+		return;
 	if (!follow_loosely(e, t, call))
 		follow(e, t, call);
 }
@@ -731,25 +749,34 @@ static void compare_overwritten(struct rs_engine *e, const struct rs_call *call,
 	rs_oplist_run(e, &list);
 }
 
+/* What comes after the call, into c->l. engine.lock held. */
+void rs_call_plan_after(struct rs_callstate *c, struct rs_thread *t, int ok)
+{
+	void (*pair)(struct rs_callstate *, struct rs_window *) =
+		ok ? rs_pair_products : rs_pair_refused;
+	struct rs_engine *e = c->e;
+	struct rs_window *w;
+
+	c->number = c->call->private_[0];
+	begin(c, t);
+	w = next_window(t->top) ? next_window(t->top) : e->process;
+	if (e->costing && w)
+		rs_timing_list(e, c->l, w);
+	for (w = next_window(t->top); w; w = outer_window(w))
+		pair(c, w);
+	for (w = e->process; w; w = w->up)
+		if (is_segment_window(w))
+			pair(c, w);
+}
+
 static void follow_up(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
 {
 	struct rs_oplist list;
-	struct rs_callstate c = {.e = e, .l = &list, .call = call, .number = call->private_[0]};
-	void (*pair)(struct rs_callstate *, struct rs_window *) =
-		ok ? rs_pair_products : rs_pair_refused;
-	struct rs_window *w;
+	struct rs_callstate c = {.e = e, .l = &list, .call = call};
 
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
-	begin(&c, t);
-	w = next_window(t->top) ? next_window(t->top) : e->process;
-	if (e->costing && w)
-		rs_timing_list(e, &list, w);
-	for (w = next_window(t->top); w; w = outer_window(w))
-		pair(&c, w);
-	for (w = e->process; w; w = w->up)
-		if (is_segment_window(w))
-			pair(&c, w);
+	rs_call_plan_after(&c, t, ok);
 	pthread_mutex_unlock(&e->lock);
 	rs_oplist_run(e, &list);
 }
@@ -775,6 +802,8 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 {
 	int in_window = next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED);
 
+	if (call->capturing && rs_capture_after(e, t, call, ok))
+		return;
 	if (in_window || call->synchronous ||
 	    (call->private_[0] && __atomic_load_n(&e->thins_new, __ATOMIC_RELAXED)))
 		after_followed(e, t, call, ok, in_window);

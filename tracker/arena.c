@@ -113,11 +113,10 @@ static void merge_next(struct rs_block *b)
 	free(n);
 }
 
-/* A chunk whose only block is the caller's. NULL: the device has no memory, or the limit is reached. */
-static struct rs_block *new_chunk(struct rs_engine *e, struct rs_queue q, uint64_t bytes)
+/* What captures hold counts as the program's engine's: it has the limits. 0: the bytes are charged; -EDQUOT. */
+static int charge(struct rs_engine *inner, uint64_t bytes)
 {
-	struct rs_chunk *c = calloc(1, sizeof(*c));
-	struct rs_block *b = calloc(1, sizeof(*b));
+	struct rs_engine *e = inner->outer ? inner->outer : inner;
 	int over;
 
 	pthread_mutex_lock(&e->memory_lock);
@@ -125,7 +124,28 @@ static struct rs_block *new_chunk(struct rs_engine *e, struct rs_queue q, uint64
 	       (e->is_planned && e->block_bytes + bytes > e->planned_most);
 	if (!over)
 		e->block_bytes += bytes;
+	if (e->block_bytes > e->stats.arena_bytes_peak)
+		e->stats.arena_bytes_peak = e->block_bytes;
 	pthread_mutex_unlock(&e->memory_lock);
+	return over ? -EDQUOT : 0;
+}
+
+static void discharge(struct rs_engine *inner, uint64_t bytes)
+{
+	struct rs_engine *e = inner->outer ? inner->outer : inner;
+
+	pthread_mutex_lock(&e->memory_lock);
+	e->block_bytes -= bytes;
+	pthread_mutex_unlock(&e->memory_lock);
+}
+
+/* A chunk whose only block is the caller's. NULL: the device has no memory, or the limit is reached. */
+static struct rs_block *new_chunk(struct rs_engine *e, struct rs_queue q, uint64_t bytes)
+{
+	struct rs_chunk *c = calloc(1, sizeof(*c));
+	struct rs_block *b = calloc(1, sizeof(*b));
+	int over = charge(e, bytes);
+
 	if (!over && c && b && !e->ops->alloc(e->ops->opaque, q, bytes, &c->addr)) {
 		c->bytes = bytes;
 		c->ctx = q.ctx;
@@ -136,16 +156,11 @@ static struct rs_block *new_chunk(struct rs_engine *e, struct rs_queue q, uint64
 		pthread_mutex_lock(&e->memory_lock);
 		c->next = e->chunks;
 		e->chunks = c;
-		if (e->block_bytes > e->stats.arena_bytes_peak)
-			e->stats.arena_bytes_peak = e->block_bytes;
 		pthread_mutex_unlock(&e->memory_lock);
 		return b;
 	}
-	if (!over) {
-		pthread_mutex_lock(&e->memory_lock);
-		e->block_bytes -= bytes;
-		pthread_mutex_unlock(&e->memory_lock);
-	}
+	if (!over)
+		discharge(e, bytes);
 	free(c);
 	free(b);
 	return NULL;
@@ -166,6 +181,10 @@ static struct rs_block *grow(struct rs_engine *e, struct rs_queue q, uint64_t by
 	if (e->is_planned)
 		chunk = used < e->planned_bytes ? e->planned_bytes - used : BEYOND_BYTES;
 	pthread_mutex_unlock(&e->memory_lock);
+	if (e->outer) { /* its graph may live as long as the program: no more than it needs */
+		chunk = BEYOND_BYTES;
+		most = 0;
+	}
 	if (most && chunk > most - used)
 		chunk = (most - used) & ~(uint64_t)(UNIT - 1);
 	if (bytes < chunk)
@@ -253,7 +272,7 @@ int rs_arena_reserve(struct rs_engine *e, struct rs_queue q, uint64_t bytes)
 }
 
 /* Take chunks out of the list: those of a context, or (0) those of which nothing is in use. */
-static struct rs_chunk *take_chunks(struct rs_engine *e, uint64_t ctx)
+static struct rs_chunk *take_chunks(struct rs_engine *e, uint64_t ctx, uint64_t *ret_bytes)
 {
 	struct rs_chunk **at, *c, *taken = NULL;
 	struct rs_block *b;
@@ -264,7 +283,7 @@ static struct rs_chunk *take_chunks(struct rs_engine *e, uint64_t ctx)
 			continue;
 		}
 		*at = c->next;
-		e->block_bytes -= c->bytes;
+		*ret_bytes += c->bytes;
 		for (b = c->first; b; b = b->next)
 			if (b->free)
 				bin_remove(e, b);
@@ -284,11 +303,11 @@ uint64_t rs_engine_trim(struct rs_engine *e)
 	uint64_t bytes = 0;
 
 	pthread_mutex_lock(&e->memory_lock);
-	c = take_chunks(e, 0);
+	c = take_chunks(e, 0, &bytes);
 	pthread_mutex_unlock(&e->memory_lock);
+	discharge(e, bytes);
 	for (; c; c = next) {
 		next = c->next;
-		bytes += c->bytes;
 		e->ops->free(e->ops->opaque, (struct rs_queue){.ctx = c->ctx}, c->addr);
 		free(c->first);
 		free(c);
@@ -304,10 +323,11 @@ void rs_arena_ctx_gone(struct rs_engine *e, uint64_t ctx)
 {
 	struct rs_chunk *c, *next;
 	struct rs_block *b, *after;
+	uint64_t bytes = 0;
 	int used;
 
 	pthread_mutex_lock(&e->memory_lock);
-	for (c = take_chunks(e, ctx); c; c = next) {
+	for (c = take_chunks(e, ctx, &bytes); c; c = next) {
 		next = c->next;
 		used = 0;
 		for (b = c->first; b; b = b->next)
@@ -325,6 +345,19 @@ void rs_arena_ctx_gone(struct rs_engine *e, uint64_t ctx)
 		free(c);
 	}
 	pthread_mutex_unlock(&e->memory_lock);
+	discharge(e, bytes);
+}
+
+/* Does some chunk contain the address? */
+int rs_arena_has(struct rs_engine *e, uint64_t addr)
+{
+	const struct rs_chunk *c;
+
+	pthread_mutex_lock(&e->memory_lock);
+	for (c = e->chunks; c && (addr < c->addr || addr - c->addr >= c->bytes); c = c->next)
+		;
+	pthread_mutex_unlock(&e->memory_lock);
+	return c != NULL;
 }
 
 static void free_chunks(struct rs_chunk *c)

@@ -27,6 +27,10 @@ static inline const struct rs_access *rs_access_of(const struct rs_callstate *c,
 	return &c->call->access[r->access];
 }
 
+/* access.c: the two halves of a call; what is to be enqueued goes into c->l. engine.lock held. */
+void rs_call_plan(struct rs_callstate *c, struct rs_thread *t);
+void rs_call_plan_after(struct rs_callstate *c, struct rs_thread *t, int ok);
+
 /* locate.c. Without memory for the list the call becomes one that may do anything. */
 void rs_locate(struct rs_callstate *c, struct rs_thread *t);
 

@@ -351,8 +351,8 @@ static void write_record(struct rs_engine *e, const struct rs_replay *r, const s
 	rs_records_write(e->records, RS_RECORD_REPLAYS, &j);
 }
 
-/* engine.lock held. The record is consumed. */
-static void finalise(struct rs_engine *e, struct rs_replay *r)
+/* engine.lock held. */
+static struct outcome judge(struct rs_engine *e, const struct rs_replay *r)
 {
 	struct outcome o = {V_EQUAL, V_EQUAL, V_EQUAL, 0, 0, 0};
 	uint32_t i;
@@ -362,16 +362,28 @@ static void finalise(struct rs_engine *e, struct rs_replay *r)
 	judge_flags(e, r, &o);
 	judge_products(e, r, &o);
 	e->stats.outcome[outcome_of(&o)]++;
-	rs_costs_outcome(e, r, o.codes, outcome_of(&o) == V_DIFFERENT);
 	if (e->records)
 		write_record(e, r, &o);
+	return o;
+}
+
+/* What the digests of a captured replay say now; it may be judged again. engine.lock held. */
+void rs_replay_judge(struct rs_engine *e, const struct rs_replay *r)
+{
+	judge(e, r);
+}
+
+void rs_replay_free(struct rs_engine *e, struct rs_replay *r)
+{
+	uint32_t i;
+
 	for (i = 0; i < r->checks.n; i++) {
 		rs_words_put(e, r->checks.v[i].a);
 		rs_words_put(e, r->checks.v[i].b);
 		rs_alloc_unref(e, r->checks.v[i].alloc);
 	}
-	free(r->checks.v);
 	rs_segment_unref(e, r->seg);
+	free(r->checks.v);
 	free(r);
 }
 
@@ -397,6 +409,15 @@ void rs_segment_tell(struct rs_engine *e, struct rs_segment *s)
 			       c.off);
 	}
 	s->told = 1;
+}
+
+/* engine.lock held. The record is consumed. */
+static void finalise(struct rs_engine *e, struct rs_replay *r)
+{
+	struct outcome o = judge(e, r);
+
+	rs_costs_outcome(e, r, o.codes, outcome_of(&o) == V_DIFFERENT);
+	rs_replay_free(e, r);
 }
 
 /* A record that another thread asks about, or still has operations of in hand; then that is over in a moment. */
@@ -480,9 +501,11 @@ static void finish(struct rs_engine *e, int wait, uint64_t ctx)
 void rs_replay_finish_ready(struct rs_engine *e, int wait)
 {
 	finish(e, wait, 0);
+	rs_capture_harvest(e, wait, 0);
 }
 
 void rs_replay_finish_ctx(struct rs_engine *e, uint64_t ctx)
 {
 	finish(e, 1, ctx);
+	rs_capture_harvest(e, 1, ctx);
 }

@@ -48,6 +48,8 @@ const char *rs_intern(struct rs_engine *e, const char *text)
 	size_t len = strlen(text);
 	struct rs_strings *s;
 
+	if (e->outer)
+		return rs_intern(e->outer, text);
 	HASH_FIND(hh, e->strings, text, len, s);
 	if (s)
 		return s->text;
@@ -82,6 +84,7 @@ struct rs_engine *rs_engine_create(const struct rs_engine_config *config,
 	e->ops = ops;
 	e->records = records;
 	e->flight_end = &e->flight;
+	e->launches_end = &e->launches;
 	e->claim_epoch = 1;
 	e->moment = 1;
 	pthread_mutex_init(&e->lock, NULL);
@@ -127,7 +130,8 @@ void rs_engine_poll(struct rs_engine *e)
 {
 	if (e->costing)
 		rs_timing_poll(e);
-	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&e->launches, __ATOMIC_RELAXED))
 		rs_replay_finish_ready(e, 0);
 	rs_thin_ready(e);
 }
@@ -329,7 +333,8 @@ void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 
 void rs_engine_ctx_leaves(struct rs_engine *e, uint64_t ctx)
 {
-	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&e->launches, __ATOMIC_RELAXED))
 		rs_replay_finish_ctx(e, ctx);
 }
 
@@ -352,6 +357,7 @@ void rs_engine_ctx_destroy(struct rs_engine *e, uint64_t ctx)
 			e->queues.v[i].dead = e->queues.v[i].idle = 1;
 	rs_words_ctx_gone(e, ctx);
 	rs_queues_changed(e);
+	rs_capture_ctx_gone(e, ctx);
 	pthread_mutex_unlock(&e->lock);
 	rs_arena_ctx_gone(e, ctx);
 }

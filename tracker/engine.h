@@ -39,6 +39,7 @@ struct rs_engine_config {
 	uint8_t profile;       /* sum up what segments do, for rs_engine_learned */
 	uint8_t order;	       /* the caller tells what orders its streams */
 	uint8_t costs;	       /* measure times and memory, for rs_engine_costs */
+	uint8_t capture;       /* also inside of stream captures, by nodes of our own: capture.h */
 	uint8_t buffers; /* a write counts as one to all of its allocation, where that is claimed */
 	uint32_t
 		sample; /* digest one in so many claims, to notice writers that nobody saw; 0: none */

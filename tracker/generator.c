@@ -138,11 +138,13 @@ static void record(struct rs_engine *e, struct rs_thread *t, const struct rs_cal
 	uint32_t q;
 	int wanted;
 
+	if (call->capturing && !rs_capture_seat(&e, &t, call))
+		return;
 	pthread_mutex_lock(&e->lock);
 	q = rs_queue_id(e, t, call->q);
 	wanted = forward_open(e, t);
 	pthread_mutex_unlock(&e->lock);
-	if (!wanted || !out || call->capturing)
+	if (!wanted || !out)
 		return;
 	d = calloc(1, sizeof(*d));
 	if (!d)
@@ -223,7 +225,7 @@ int rs_engine_draw(struct rs_engine *e, struct rs_thread *t, const struct rs_cal
 	uint32_t q = 0;
 	int served = 0;
 
-	if (!out || call->capturing)
+	if (!out || (call->capturing && !rs_capture_seat(&e, &t, call)))
 		return 0;
 	pthread_mutex_lock(&e->lock);
 	e->where.wanted = 0;

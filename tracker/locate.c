@@ -18,6 +18,7 @@ struct list {
 	uint32_t access;
 	uint16_t piece;
 	uint8_t failed;
+	const struct rs_addrmap *map;
 	uint8_t looked_up; /* no address has changed its memory since the call was described */
 };
 
@@ -70,11 +71,11 @@ static void add_backing(struct list *l, struct rs_alloc *a, uint64_t off, uint64
 static void add_mapped(struct list *l, uint64_t lo, uint64_t hi)
 {
 	uint64_t base, bytes, at = lo;
-	void *v = rs_addrmap_find(l->c->e->map, lo, &base, &bytes);
+	void *v = rs_addrmap_find(l->map, lo, &base, &bytes);
 
 	if (!v)
-		v = rs_addrmap_next(l->c->e->map, lo, &base, &bytes);
-	for (; v && base < hi; v = rs_addrmap_next(l->c->e->map, at, &base, &bytes)) {
+		v = rs_addrmap_next(l->map, lo, &base, &bytes);
+	for (; v && base < hi; v = rs_addrmap_next(l->map, at, &base, &bytes)) {
 		const struct rs_mapping *m = rs_mapping_of(v);
 		uint64_t from = rs_max64(lo, base), to = rs_min64(hi, base + bytes);
 
@@ -110,7 +111,7 @@ static void locate(struct list *l, const struct rs_access *x)
 		add_direct(l, a, x);
 		return;
 	}
-	v = rs_addrmap_find(l->c->e->map, x->addr, &base, &bytes);
+	v = rs_addrmap_find(l->map, x->addr, &base, &bytes);
 	if (!v)
 		return;
 	m = rs_mapping_of(v);
@@ -126,16 +127,32 @@ static void locate(struct list *l, const struct rs_access *x)
 	add_direct(l, v, x);
 }
 
+/* Inside of a capture the same memory has another history. */
+static void into_capture(struct list *l)
+{
+	uint32_t i;
+
+	for (i = 0; i < l->c->nranges && !l->failed; i++) {
+		struct rs_range *r = &l->t->ranges[i];
+
+		r->a = rs_capture_alloc(l->c->e, r->a);
+		l->failed = !r->a;
+	}
+}
+
 void rs_locate(struct rs_callstate *c, struct rs_thread *t)
 {
-	struct list l = {.c = c, .t = t};
+	const struct rs_engine *outer = rs_engine_outer(c->e);
+	struct list l = {.c = c, .t = t, .map = outer->map};
 
-	l.looked_up = c->call->generation == rs_engine_generation(c->e);
+	l.looked_up = c->call->generation == rs_engine_generation(outer);
 	c->nranges = 0;
 	for (l.access = 0; l.access < c->call->naccess && !l.failed; l.access++) {
 		l.piece = 0;
 		locate(&l, &c->call->access[l.access]);
 	}
+	if (c->e->outer)
+		into_capture(&l);
 	if (l.failed) {
 		c->call->everything = 1;
 		c->nranges = 0;

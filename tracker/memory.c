@@ -17,6 +17,7 @@
 #define WORDS_DIRECT   255u
 #define SLAB_WORDS     65536u
 #define SLAB_MAX_SLOTS 64u
+#define CAPTURE_SLAB   4096u /* words: there may be many captures */
 
 struct rs_words *rs_words_new(uint64_t bytes)
 {
@@ -39,8 +40,9 @@ struct rs_words *rs_words_new(uint64_t bytes)
 /* Carve one slab of pinned memory into slots of a class. */
 static int refill(struct rs_engine *e, struct rs_queue q, uint8_t cls)
 {
-	uint32_t words = WORDS_MIN << cls, slots = SLAB_WORDS / words, i;
-	uint64_t *slab;
+	uint32_t words = WORDS_MIN << cls, i;
+	uint32_t slots = (e->outer ? CAPTURE_SLAB : SLAB_WORDS) / words;
+	uint64_t *slab, **kept;
 	int err;
 
 	slots = slots > SLAB_MAX_SLOTS ? SLAB_MAX_SLOTS : slots ? slots : 1;
@@ -48,6 +50,9 @@ static int refill(struct rs_engine *e, struct rs_queue q, uint8_t cls)
 	if (err)
 		return err;
 	pthread_mutex_lock(&e->memory_lock);
+	kept = e->outer ? RS_PUSH(e->slabs) : NULL; /* without memory it is not given back */
+	if (kept)
+		*kept = slab;
 	for (i = 0; i < slots; i++) {
 		struct rs_words *w = calloc(1, sizeof(*w));
 
@@ -193,6 +198,7 @@ void rs_words_ctx_gone(struct rs_engine *e, uint64_t ctx)
 	for (i = 0; i < WORDS_CLASSES; i++)
 		drop_ctx(&e->free_words[i], ctx);
 	drop_ctx(&e->lost_words, ctx);
+	e->slabs.n = 0;
 	for (w = e->used_words; w; w = next) {
 		next = w->next;
 		if (w->ctx != ctx)
@@ -215,4 +221,7 @@ void rs_memory_fini(struct rs_engine *e)
 			e->free_words[i] = w->next;
 			free(w); /* the slabs belong to the driver's context */
 		}
+	for (i = 0; i < e->slabs.n; i++)
+		e->ops->result_free(e->ops->opaque, e->slabs.v[i]);
+	free(e->slabs.v);
 }

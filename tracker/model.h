@@ -324,6 +324,7 @@ struct rs_segment {
 	const char *name; /* interned */
 	uint64_t invocation, step;
 	uint64_t since;	   /* the last version given when the forward began */
+	uint64_t twin;	   /* inside of a capture: since of the program's */
 	const char *label; /* "forward:<name>#<n>", interned */
 	uint32_t flags;	   /* enum rs_flag, of the forward */
 	uint8_t open, retired, told; /* told: what is to be said of it without a replay */
@@ -394,6 +395,7 @@ struct rs_replay {
 	uint64_t ctx;		 /* of the event */
 	uint64_t fenced;	 /* queue bits of the fences that its window has set */
 	uint8_t covered; /* when the event has passed, so has everything behind those fences */
+	uint8_t captured; /* nothing of it has run: it is judged when its graph is launched */
 	struct rs_replay *next;
 };
 
@@ -420,6 +422,7 @@ struct rs_window {
 	uint64_t begin;		  /* engine.clock */
 	const char *label;	  /* interned */
 	uint8_t closed;		  /* ended by a step: what remains is a placeholder for its pop */
+	uint8_t mixed;		  /* some of its calls were captured where it cannot be followed */
 	struct rs_timing *timing; /* NULL: its time is not measured */
 	struct rs_segment *seg;	  /* NULL for a replay that is not resolved (yet) */
 	const char *name;	  /* replay: segment name */
@@ -431,11 +434,12 @@ struct rs_window {
 	uint32_t log_at;   /* replay: next call of the forward's log */
 	uint32_t after_at; /* behind the log's entry of the last call that was made */
 	struct rs_balance balance;
-	uint64_t matched_call;	       /* replay: number of the call that matched ... */
-	uint32_t matched;	       /* ... this entry of the log */
-	uint64_t queues;	       /* bits used inside */
-	uint32_t last_q;	       /* id + 1 */
-	struct rs_window *up;	       /* enclosing, or next in the process list */
+	uint64_t matched_call;	    /* replay: number of the call that matched ... */
+	uint32_t matched;	    /* ... this entry of the log */
+	uint64_t queues;	    /* bits used inside */
+	uint32_t last_q;	    /* id + 1 */
+	struct rs_capture *capture; /* its calls were captured, and followed there; a reference */
+	struct rs_window *up;	    /* enclosing, or next in the process list */
 	struct rs_window *next_replay; /* all open replays of the process */
 };
 
@@ -526,6 +530,13 @@ struct rs_engine {
 	struct rs_costing *costing; /* NULL: costs are not measured */
 	struct rs_where where;
 	uint8_t inexact; /* atomic: a replay was not exact in itself: where its calls are made is asked from then on */
+
+	/* capture.c: of the program's engine, and of the one inside of a capture */
+	struct rs_capture *captures;
+	struct rs_launched *launches, **launches_end; /* atomic; with results to come, in order */
+	struct rs_engine *outer;		      /* NULL: this is the program's */
+	struct rs_capture *capture;
+	RS_VEC(uint64_t *) slabs; /* host words of a capture: they go with it */
 };
 
 /*
@@ -598,6 +609,7 @@ void rs_block_used(struct rs_engine *e, struct rs_block *b, uint32_t q);
 uint64_t rs_block_users(struct rs_engine *e, const struct rs_block *b);
 int rs_arena_reserve(struct rs_engine *e, struct rs_queue q, uint64_t bytes);
 void rs_arena_ctx_gone(struct rs_engine *e, uint64_t ctx);
+int rs_arena_has(struct rs_engine *e, uint64_t addr);
 void rs_arena_fini(struct rs_engine *e);
 
 /* memory.c: result words; no engine.lock needed */
@@ -702,7 +714,25 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 			  const struct rs_writer *writer);
 void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w);
 
+/* capture.c */
+/* What an engine inside of a capture knows of memory is the program's: the engine that has the address map. */
+static inline const struct rs_engine *rs_engine_outer(const struct rs_engine *e)
+{
+	return e->outer ? e->outer : e;
+}
+struct rs_alloc *rs_capture_alloc(struct rs_engine *inner, struct rs_alloc *a);
+int rs_capture_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call);
+int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok);
+int rs_capture_seat(struct rs_engine **e, struct rs_thread **t, const struct rs_call *call);
+void rs_capture_close(struct rs_engine *e, struct rs_window *w, int aborted);
+void rs_capture_step(struct rs_engine *e);
+void rs_capture_ctx_gone(struct rs_engine *e, uint64_t ctx);
+/* capture_run.c */
+void rs_capture_harvest(struct rs_engine *e, int wait, uint64_t ctx);
+
 /* compare.c */
+void rs_replay_judge(struct rs_engine *e, const struct rs_replay *r);
+void rs_replay_free(struct rs_engine *e, struct rs_replay *r);
 struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, struct rs_alloc *a,
 			      uint64_t off, uint64_t len, struct rs_words *x, struct rs_words *y);
 void rs_segment_tell(struct rs_engine *e, struct rs_segment *s);
@@ -715,6 +745,9 @@ void rs_replay_finish_ctx(struct rs_engine *e, uint64_t ctx);
 void rs_draws_free(struct rs_engine *e, struct rs_segment *s);
 
 /* window.c */
+struct rs_window *rs_window_open(struct rs_engine *e, const char *text);
+struct rs_replay *rs_window_close(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w,
+				  int aborted, uint32_t *ret_q);
 void rs_windows_balance(struct rs_engine *e, const struct rs_thread *t, int64_t bytes);
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);
 void rs_segment_note(struct rs_engine *e, struct rs_segment *s, enum rs_check_kind kind,

@@ -34,7 +34,7 @@ static uint64_t scalars_of(const struct rs_callstate *c)
 	for (at = 0; args && at < c->call->arg_bytes; at += 8) {
 		word = 0;
 		memcpy(&word, args + at, rs_min64(8, c->call->arg_bytes - at));
-		if (word >> 32 && rs_addrmap_find(c->e->map, word, &base, &bytes))
+		if (word >> 32 && rs_addrmap_find(rs_engine_outer(c->e)->map, word, &base, &bytes))
 			word = 0;
 		h = rs_digest_mix(h * RS_DIGEST_K + word);
 	}

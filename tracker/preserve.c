@@ -376,7 +376,8 @@ static int wants_pages(const struct rs_engine *e, const struct rs_alloc *a, cons
 {
 	const struct rs_segment *s;
 
-	for (s = e->pending; s; s = s->next)
+	/* a graph cannot ask the host which pages have changed */
+	for (s = e->outer ? NULL : e->pending; s; s = s->next)
 		if (s->policy.option == RS_OPTION_PAGES &&
 		    segment_claims(s, a, x->off, x->len, x->ver))
 			return 1;

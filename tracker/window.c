@@ -455,6 +455,10 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		r->covered = !l->overflow && pins_of(l, r) == r->pins;
 	}
 	r->end_ns = rs_now_ns();
+	/* what has run of it, too, or was captured elsewhere, is judged here; what capture.c follows is judged there */
+	r->captured = w->capture && !w->queues && !(r->flags & RS_F_CAPTURE);
+	if (w->capture && w->queues)
+		r->flags |= RS_F_CAPTURE;
 	if (w->seg) {
 		if (w->log_at < w->seg->log.n)
 			r->skipped += w->seg->log.n - w->log_at;
@@ -483,8 +487,8 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
  * The window's part of the model ends. A replay's record is returned: it is queued once its operations
  * are enqueued and its event recorded, outside the lock.
  */
-static struct rs_replay *close_window(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w,
-				      int aborted, uint32_t *ret_q)
+struct rs_replay *rs_window_close(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w,
+				  int aborted, uint32_t *ret_q)
 {
 	struct rs_replay *r = w->rec;
 
@@ -496,7 +500,8 @@ static struct rs_replay *close_window(struct rs_engine *e, struct rs_oplist *l, 
 		w->seg->open = 0;
 		w->seg->flags |= aborted ? RS_F_ABORTED : 0u;
 		w->seg->balance = w->balance;
-		rs_profile_forward(e, w->seg);
+		if (!w->capture)
+			rs_profile_forward(e, w->seg);
 		if (e->costing) {
 			rs_timing_end(e, l, w);
 			rs_costs_window_closed(e, w, 0, w->seg->cost);
@@ -523,6 +528,13 @@ static void launch_record(struct rs_engine *e, struct rs_oplist *l, struct rs_re
 	rs_oplist_run(e, l);
 	if (!r)
 		return;
+	if (r->captured) {
+		pthread_mutex_lock(&e->lock);
+		e->stats.replays--;
+		rs_replay_free(e, r);
+		pthread_mutex_unlock(&e->lock);
+		return;
+	}
 	if (last_q)
 		q = rs_queue_of(e, last_q - 1);
 	r->ctx = q.ctx;
@@ -552,7 +564,7 @@ void rs_windows_balance(struct rs_engine *e, const struct rs_thread *t, int64_t 
 	balance(e->process, bytes);
 }
 
-static struct rs_window *open_window(struct rs_engine *e, const char *text)
+struct rs_window *rs_window_open(struct rs_engine *e, const char *text)
 {
 	struct rs_window *w = calloc(1, sizeof(*w));
 	struct marker m = parse(text);
@@ -588,11 +600,12 @@ static void abort_windows(struct rs_engine *e, struct rs_window **list)
 		for (w = *list; w && (w->closed || w->kind == RS_WINDOW_OTHER); w = w->up)
 			;
 		if (w)
-			r = close_window(e, &ops, w, 1, &q);
+			r = rs_window_close(e, &ops, w, 1, &q);
 		pthread_mutex_unlock(&e->lock);
 		if (!w)
 			return;
 		launch_record(e, &ops, r, q);
+		rs_capture_close(e, w, 1);
 	}
 }
 
@@ -613,6 +626,7 @@ static void new_step(struct rs_engine *e, struct rs_thread *t, int64_t number)
 	}
 	if (e->costing)
 		rs_costs_step(e);
+	rs_capture_step(e);
 	pthread_mutex_unlock(&e->lock);
 	rs_replay_finish_ready(e, 0);
 	if (e->costing) {
@@ -662,7 +676,7 @@ void rs_engine_push(struct rs_engine *e, struct rs_thread *t, const char *text)
 	if (!step_marker(e, t, text))
 		implied_step(e, text);
 	pthread_mutex_lock(&e->lock);
-	w = t->unmatched ? NULL : open_window(e, text);
+	w = t->unmatched ? NULL : rs_window_open(e, text);
 	if (w) {
 		w->up = t->top;
 		t->top = w;
@@ -697,11 +711,12 @@ void rs_engine_pop_at(struct rs_engine *e, struct rs_thread *t, unsigned above, 
 	}
 	*at = w->up;
 	forgotten = forget && w->kind == RS_WINDOW_FORWARD ? w->seg : NULL;
-	r = close_window(e, &list, w, 0, &q);
+	r = rs_window_close(e, &list, w, 0, &q);
 	if (forgotten)
 		rs_segment_retire(e, forgotten);
 	pthread_mutex_unlock(&e->lock);
 	launch_record(e, &list, r, q);
+	rs_capture_close(e, w, 0);
 	free(w);
 	rs_replay_finish_ready(e, 0);
 	rs_thin_ready(e);
@@ -721,7 +736,7 @@ uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const c
 		implied_step(e, text);
 	pthread_mutex_lock(&e->lock);
 	id = ++e->range_id;
-	w = open_window(e, text);
+	w = rs_window_open(e, text);
 	if (w && w->kind == RS_WINDOW_OTHER) {
 		free(w);
 	} else if (w) {
@@ -753,9 +768,10 @@ void rs_engine_range_end(struct rs_engine *e, struct rs_thread *t, uint64_t id)
 	}
 	*at = w->up;
 	__atomic_fetch_sub(&e->interested, 1, __ATOMIC_RELAXED);
-	r = close_window(e, &list, w, 0, &q);
+	r = rs_window_close(e, &list, w, 0, &q);
 	pthread_mutex_unlock(&e->lock);
 	launch_record(e, &list, r, q);
+	rs_capture_close(e, w, 0);
 	free(w);
 	rs_replay_finish_ready(e, 0);
 	rs_thin_ready(e);
