@@ -196,14 +196,13 @@ static void judge(struct rs_capture *c, const struct rs_results *results, uint64
 	const struct rs_replay *r;
 	uint32_t i;
 
-	for (i = 0; i < c->digests.n; i++) {
-		c->digests.v[i]->failed = !results;
-		if (results)
-			c->digests.v[i]->w = (uint64_t *)(uintptr_t)results->move[i].dst;
-	}
+	for (i = 0; results && i < c->digests.n; i++)
+		c->digests.v[i]->w = (uint64_t *)(uintptr_t)results->move[i].dst;
 	for (r = c->script; r; r = r->next) {
 		struct rs_replay now = *r;
 
+		if (!results && c->digests.n)
+			now.checks.n = 0; /* the flags say that nothing is known */
 		now.step = step;
 		now.flags |= flags;
 		now.begin_ns = now.end_ns = 0; /* the host has no part in it */
