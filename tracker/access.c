@@ -684,7 +684,7 @@ void rs_call_plan(struct rs_callstate *c, struct rs_thread *t)
 	struct rs_window *w;
 	uint32_t i;
 
-	c->number = ++e->clock;
+	c->number = ++(e->outer ? e->outer : e)->clock; /* one number, whoever follows the call */
 	c->call->private_[0] = c->number;
 	e->stats.calls++;
 	e->stats.untracked += c->call->untracked;

@@ -134,6 +134,10 @@ static int make_inner(struct rs_capture *c)
 		return 0;
 	/* costs cannot be measured, a contract not be learned; the order of nodes is the graph's own */
 	config.costs = config.profile = config.order = 0;
+	config.where = NULL; /* the program's engine asks */
+	/* graphs of equal captures must be equal, for one may be updated to the other: all, or none */
+	if (config.sample > 1)
+		config.sample = 0;
 	inner = rs_engine_create(&config, rs_capture_ops(c->outer), NULL);
 	if (!inner)
 		return -ENOMEM;
@@ -533,12 +537,14 @@ int rs_capture_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	struct rs_oplist list;
 	struct rs_callstate s = {.l = &list, .call = call};
 	struct rs_thread *seat;
+	uint64_t place = 0;
 	int saved = errno;
 
 	if (!c)
 		return 0;
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
+	e->where.wanted = 0;
 	enter_windows(c, t, t->top);
 	enter_windows(c, NULL, e->process);
 	seat = c->inner && !c->ending ? seat_of(c, t) : NULL;
@@ -546,11 +552,15 @@ int rs_capture_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	if (seat) {
 		pthread_mutex_lock(&c->inner->lock);
 		rs_call_plan(&s, seat);
+		e->where.wanted |= c->inner->where.wanted;
+		c->inner->where.wanted = 0;
 		pthread_mutex_unlock(&c->inner->lock);
 	}
+	place = rs_where_reserve(e, s.number);
 	pthread_mutex_unlock(&e->lock);
 	if (seat)
 		rs_oplist_run(c->inner, &list);
+	rs_where_take(e, s.number, place);
 	rs_capture_unref(c);
 	errno = saved;
 	return 1;

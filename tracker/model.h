@@ -394,7 +394,7 @@ struct rs_replay {
 	uint64_t event;		 /* 0: nothing to wait for */
 	uint64_t ctx;		 /* of the event */
 	uint64_t fenced;	 /* queue bits of the fences that its window has set */
-	uint8_t covered; /* when the event has passed, so has everything behind those fences */
+	uint8_t covered;  /* when the event has passed, so has everything behind those fences */
 	uint8_t captured; /* nothing of it has run: it is judged when its graph is launched */
 	struct rs_replay *next;
 };

@@ -97,7 +97,7 @@ void rs_pair_match(struct rs_callstate *c, struct rs_window *w)
 	uint32_t i, limit = w->log_at + RESYNC;
 
 	c->follow_up = 1;
-	if (__atomic_load_n(&c->e->inexact, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&rs_engine_outer(c->e)->inexact, __ATOMIC_RELAXED))
 		rs_where_want(c->e);
 	for (i = w->log_at; i < s->log.n && i < limit; i++) {
 		if (s->log.v[i].ident != c->call->ident)
