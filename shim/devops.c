@@ -141,8 +141,13 @@ CUstream rs_dev_stream(struct rs_queue q)
 
 struct rs_dev_context *rs_dev_context_of(uint64_t ctx)
 {
-	struct rs_dev_context *c;
+	struct rs_dev_context *c = __atomic_load_n(&contexts, __ATOMIC_ACQUIRE);
 
+	/* the list only grows, at its head */
+	for (; c && __atomic_load_n(&c->ctx, __ATOMIC_RELAXED) != ctx; c = c->next)
+		;
+	if (rs_likely(c))
+		return c;
 	pthread_mutex_lock(&lock);
 	for (c = contexts; c && c->ctx != ctx; c = c->next)
 		;
@@ -151,7 +156,7 @@ struct rs_dev_context *rs_dev_context_of(uint64_t ctx)
 		if (c) {
 			c->ctx = ctx;
 			c->next = contexts;
-			contexts = c;
+			__atomic_store_n(&contexts, c, __ATOMIC_RELEASE);
 		}
 	}
 	pthread_mutex_unlock(&lock);

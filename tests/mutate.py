@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORKERS = os.cpu_count() or 1
 CPU_SECONDS = 60  # a test takes a few
-TESTS = ["test_ere", "test_pattern", "test_engine_ranges",
+TESTS = ["test_engine_steady", "test_ere", "test_pattern", "test_engine_ranges",
          "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_readers",
          "test_engine_notes", "test_arena",
          "test_engine_options", "test_engine_calm", "test_engine_costs", "test_gather", "test_terms", "test_contract",
@@ -71,7 +71,7 @@ MUTATIONS = [
      "if (s->name == name && (int64_t)s->invocation == invocation)", "if (s->name == name)"),
     ("pre-image without the writes of other streams before the restore", "tracker/restore.c",
      "\trs_oplist_order(l, touched(e, a), q);\n\tk->pins++;", "\tk->pins++;"),
-    ("later accesses do not wait for the put-back", "tracker/access.c",
+    ("later accesses do not wait for the put-back", "tracker/callstate.h",
      "\treturn fence && fence - 1 != q &&", "\treturn 0 && fence - 1 != q &&"),
     ("put-back not ordered after the replay's other streams", "tracker/restore.c",
      "\trs_oplist_order(l, touched(e, a), q);\n\trs_write_piecewise(e, l, q, a, h->off, h->len, &self);",
@@ -92,7 +92,7 @@ MUTATIONS = [
     ("unknown counts as equal", "tracker/compare.c",
      "\tif (with > *v)", "\tif (with == V_DIFFERENT)"),
     ("windows are visited innermost first", "tracker/access.c",
-     "\tin_windows(c, outer_window(w));\n\tin_window(c, w);", "\tin_window(c, w);\n\tin_windows(c, outer_window(w));"),
+     "\tin_windows(c, rs_window_outer(w));\n\tin_window(c, w);", "\tin_window(c, w);\n\tin_windows(c, rs_window_outer(w));"),
     ("a step does not close open replays", "tracker/window.c",
      "\tabort_windows(e, &t->top);\n\tabort_windows(e, &e->process);", ""),
     ("state and product are decided per allocation", "tracker/locate.c",
@@ -178,7 +178,7 @@ MUTATIONS = [
      "\t__atomic_fetch_or(&e->stalling, RS_QBIT(id), __ATOMIC_RELAXED);"),
     ("a window leaves what was found before as it was", "tracker/window.c",
      "\tif (w->kind != RS_WINDOW_OTHER)\n\t\trs_moment_next(e);", ""),
-    ("a call that waits for its end is like one that does not", "tracker/access.c",
+    ("a call that waits for its end is like one that does not", "tracker/calm.c",
      "\tif (!call->synchronous)\n\t\tcall->calm = moment;", "\tcall->calm = moment;"),
     ("a broken contract is no finding", "tracker/compare.c",
      "\tcase RS_CHECK_BROKEN:\n\t\tworse(&o->entry, V_UNKNOWN);", "\tcase RS_CHECK_BROKEN:\n\t\tbreak;"),
@@ -241,6 +241,19 @@ MUTATIONS = [
     ("draws: the generator goes on although a replay was served", "tracker/generator.c", "\treturn served;", "\treturn 0;"),
     ("draws: what a replay is served is not recorded for forwards in it", "tracker/generator.c",
      "\tif (served)\n\t\trecord(", "\tif (0)\n\t\trecord("),
+    ("steady: what is claimed is overwritten", "tracker/steady.c", " || ext->claimed))", "))"),
+    ("steady: a part stands for the whole", "tracker/steady.c", "ext->len != len || ", ""),
+    ("steady: what was written in part is read", "tracker/steady.c",
+     " ||\n\t    (read && s->cls == RS_CLASS_MAYBE))", ")"),
+    ("steady: enclosing windows see nothing", "tracker/steady.c", "!rs_window_outer(w) &&", "1 &&"),
+    ("steady: process-wide windows see nothing", "tracker/steady.c", "!e->process && ", ""),
+    ("steady: races are not seen", "tracker/steady.c",
+     "if (x->dir & RS_READ && k->tick && !is_ordered(", "if (0 && !is_ordered("),
+    ("steady: old look-ups count", "tracker/steady.c", "call->generation == rs_engine_generation(e)", "1"),
+    ("post: a refused call has left a product", "tracker/follow.c",
+     "\tif (!ok)\n\t\treturn 0;\n\trs_oplist_init", "\trs_oplist_init"),
+    ("post: what a later call of the launch writes again", "tracker/follow.c", " && !x->late;", ";"),
+    ("post: ranges of another call", "tracker/locate.c", "t->ranges_call != c->number || ", ""),
 ]
 
 

@@ -236,20 +236,14 @@ static struct rs_span *insert_span(struct rs_touch *t, uint32_t at)
 	return &t->spans.v[at];
 }
 
-/* Classify what of the range is new to the window; a read makes MAYBE ambiguous. */
-static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r, int read)
+/* Classify what of the range is new to the window; a read makes MAYBE ambiguous. i: where its spans begin. */
+__attribute__((noinline)) static void visit_new(struct rs_callstate *c, struct rs_window *w,
+						struct rs_touch *t, const struct rs_range *r,
+						int read, uint32_t i)
 {
-	struct rs_touch *t = rs_touch_get(
-		c->e, w->kind == RS_WINDOW_FORWARD ? &w->seg->touches : &w->touches, r->a);
 	const struct rs_spot spot = spot_of(c, w, r);
 	uint64_t pos = r->off, end = r->off + r->len;
-	uint32_t i;
 
-	if (!t) {
-		*(w->rec ? &w->rec->flags : &w->seg->flags) |= RS_F_INTERNAL;
-		return;
-	}
-	i = rs_span_at(t, pos);
 	while (pos < end) {
 		const struct rs_region *region;
 		const struct rs_term *term;
@@ -287,6 +281,30 @@ static void visit(struct rs_callstate *c, struct rs_window *w, const struct rs_r
 		entered(c, w, t, r, pos, until - pos, cls, read);
 		pos = until;
 	}
+}
+
+/* Most of what a window touches it has touched before. */
+static void visit(struct rs_callstate *c, struct rs_window *w, struct rs_range *r, int read)
+{
+	struct rs_touch *t = rs_touch_get(
+		c->e, w->kind == RS_WINDOW_FORWARD ? &w->seg->touches : &w->touches, r->a);
+	const struct rs_span *s;
+	uint32_t i;
+
+	if (!t) {
+		*(w->rec ? &w->rec->flags : &w->seg->flags) |= RS_F_INTERNAL;
+		r->cls = RS_CLASS_NONE;
+		return;
+	}
+	i = rs_span_at(t, r->off);
+	s = &t->spans.v[i];
+	if (i == t->spans.n || s->off > r->off || s->len - (r->off - s->off) < r->len ||
+	    (read && s->cls == RS_CLASS_MAYBE)) {
+		visit_new(c, w, t, r, read, i);
+		i = rs_span_at(t, r->off);
+		s = &t->spans.v[i];
+	}
+	r->cls = i < t->spans.n && s->off <= r->off ? s->cls : RS_CLASS_NONE;
 }
 
 /* Did the forward find this write-only range ambiguous (it read it later)? */
@@ -354,17 +372,11 @@ static void hold_before_write(struct rs_callstate *c, struct rs_window *w, const
 	}
 }
 
-/* Nothing of a call that is being captured runs now, but for the engine inside of that capture it does. */
-static int is_elsewhere(const struct rs_callstate *c)
-{
-	return c->call->capturing && !c->e->outer;
-}
-
 static uint32_t call_flags(const struct rs_callstate *c)
 {
 	const struct rs_call *call = c->call;
 
-	if (is_elsewhere(c))
+	if (rs_call_elsewhere(c))
 		return RS_F_CAPTURE;
 	return (call->everything ? RS_F_UNKNOWN_WRITER : 0u) |
 	       (call->untracked ? RS_F_UNTRACKED : 0u) |
@@ -380,10 +392,11 @@ static void check_writers(struct rs_callstate *c, struct rs_window *w, const str
 	for (i = c->who.tick ? rs_extmap_at(m, r->off) : m->n;
 	     i < m->n && m->ext[i].off < r->off + r->len; i++) {
 		const struct rs_ext *x = &m->ext[i];
-		struct rs_writer who = {.name = x->by, .kind = RS_CALL_OTHER, .window = ""};
+		struct rs_writer who;
 
-		if (rs_order_known(c->e, x->q, x->tick, c->q))
+		if (!x->tick || x->q == c->q || rs_order_known(c->e, x->q, x->tick, c->q))
 			continue;
+		who = (struct rs_writer){.name = x->by, .kind = RS_CALL_OTHER, .window = ""};
 		who.how = RS_HOW_UNKNOWN;
 		who.step = c->e->step;
 		who.noticed = c->number;
@@ -399,7 +412,7 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 	if (w->unresolved)
 		rs_window_resolve(c, w);
 	rs_where_flags(c->e, w, call_flags(c), &c->who);
-	if (is_elsewhere(c))
+	if (rs_call_elsewhere(c))
 		return; /* nothing runs, so there is nothing to follow or to wait for */
 	if (c->e->costing) {
 		if (!w->queues)
@@ -432,63 +445,43 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 	}
 }
 
-static int is_segment_window(const struct rs_window *w)
-{
-	return !w->closed && w->kind != RS_WINDOW_OTHER;
-}
-
-/* The first window from w outwards that is a segment's. */
-static struct rs_window *next_window(struct rs_window *w)
-{
-	while (w && !is_segment_window(w))
-		w = w->up;
-	return w;
-}
-
-/*
- * Who else sees a call of window w: every enclosing window, up to and with the innermost replay. What
- * a replay does is undone at its end, so what encloses it has nothing to learn from its calls.
- */
-static struct rs_window *outer_window(struct rs_window *w)
-{
-	return w->kind == RS_WINDOW_REPLAY ? NULL : next_window(w->up);
-}
-
 /* Outermost first: a forward inside a replay claims what the replay has put there. */
 static void in_windows(struct rs_callstate *c, struct rs_window *w)
 {
 	if (!w)
 		return;
-	in_windows(c, outer_window(w));
+	in_windows(c, rs_window_outer(w));
 	in_window(c, w);
 }
 
-/* Must the call wait for work of the shim's own on the allocation, which may still be under way? */
-static int must_wait(const struct rs_engine *e, const struct rs_alloc *a, uint32_t q)
+void rs_access_windows(struct rs_callstate *c, const struct rs_thread *t)
 {
-	uint32_t fence = __atomic_load_n(&a->fence, __ATOMIC_RELAXED);
+	struct rs_window *w;
 
-	return fence && fence - 1 != q &&
-	       __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED) & RS_QBIT(fence - 1) &&
-	       !(__atomic_load_n(&a->fence_ordered, __ATOMIC_RELAXED) & RS_QBIT(q));
+	in_windows(c, rs_window_next(t->top));
+	for (w = c->e->process; w; w = w->up)
+		if (rs_window_is_segment(w))
+			in_window(c, w);
 }
 
 /* Work of the shim's own on these bytes comes first. */
 static void respect_fence(struct rs_callstate *c, struct rs_alloc *a)
 {
-	if (must_wait(c->e, a, c->q)) {
+	if (rs_must_wait(c->e, a, c->q)) {
 		rs_oplist_order(c->l, RS_QBIT(a->fence - 1), c->q);
 		if (c->q < 63)
 			__atomic_fetch_or(&a->fence_ordered, RS_QBIT(c->q), __ATOMIC_RELAXED);
 	}
-	__atomic_fetch_or(&a->touched, RS_QBIT(c->q), __ATOMIC_RELAXED);
+	if (!(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(c->q)))
+		__atomic_fetch_or(&a->touched, RS_QBIT(c->q), __ATOMIC_RELAXED);
 }
 
-/* A queue that may be waiting for memory has calls behind that wait from now on. */
-static void note_use(struct rs_engine *e, uint32_t q)
+void rs_access_fences(struct rs_callstate *c)
 {
-	if (__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) & RS_QBIT(q))
-		__atomic_fetch_or(&e->used_since, RS_QBIT(q), __ATOMIC_RELAXED);
+	uint32_t i;
+
+	for (i = 0; i < c->nranges; i++)
+		respect_fence(c, c->range[i].a);
 }
 
 static void everything_of(struct rs_callstate *c, struct rs_alloc *a)
@@ -523,7 +516,7 @@ static void everything(struct rs_callstate *c)
 			everything_of(c, w->holds.v[i].alloc);
 }
 
-static void touch_model(struct rs_callstate *c, const struct rs_window *w)
+void rs_access_model(struct rs_callstate *c, const struct rs_window *w)
 {
 	struct rs_engine *e = c->e;
 	uint32_t i;
@@ -536,275 +529,10 @@ static void touch_model(struct rs_callstate *c, const struct rs_window *w)
 
 		if (!(x->dir & RS_WRITE))
 			continue;
-		e->stats.possible_bytes += r->len;
-		if (x->dense && x->how <= RS_HOW_DECLARED)
-			e->stats.proven_bytes += r->len;
+		rs_access_count(e, x, r->len);
 		rs_write_piecewise(e, c->l, c->q, r->a, r->off, r->len, &c->who);
 	}
 	e->ending = NULL;
 	if (c->call->everything)
 		everything(c);
-}
-
-static const char *window_label(const struct rs_engine *e, const struct rs_thread *t)
-{
-	const struct rs_window *w;
-
-	for (w = t->top; w; w = w->up)
-		if (is_segment_window(w))
-			return w->label;
-	return e->process ? e->process->label : "";
-}
-
-/*
- * Without windows, pending forwards and work of the shim's own on another stream, a call costs no lock. What
- * ran before the earliest pending forward needs no order with a replay beyond the program's own: whoever
- * changes a byte after that forward is ordered after it by the program.
- */
-int rs_engine_idle_slow(struct rs_engine *e, const struct rs_thread *t, struct rs_queue q)
-{
-	uint64_t fences = __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED);
-	const struct rs_known *known;
-
-	if (next_window(t->top) || __atomic_load_n(&e->interested, __ATOMIC_RELAXED))
-		return 0;
-	if (!fences)
-		return 1;
-	known = rs_known_queue(e, t, q);
-	return known && known->id < 63 && fences == RS_QBIT(known->id);
-}
-
-/* The allocation (or tagged mapping) of an access; the caller's look-up holds while no address changed. */
-static struct rs_alloc *loosely(const struct rs_engine *e, const struct rs_access *x, int looked_up)
-{
-	uint64_t base, bytes;
-
-	if (looked_up && x->memory)
-		return (struct rs_alloc *)(uintptr_t)x->memory;
-	return rs_addrmap_find(e->map, x->addr, &base, &bytes);
-}
-
-/* What is there already is not stored again: threads share these lines. */
-static void leave_marks(struct rs_engine *e, const struct rs_access *x, unsigned n, uint32_t q,
-			uint64_t loose, int looked_up)
-{
-	unsigned i;
-
-	for (i = 0; i < n; i++) {
-		struct rs_alloc *a = loosely(e, &x[i], looked_up);
-
-		if (!a || rs_mapping_of(a))
-			continue;
-		if (!(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q)))
-			__atomic_fetch_or(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
-		if (x[i].dir & RS_WRITE && __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != loose)
-			__atomic_store_n(&a->loose, loose, __ATOMIC_RELAXED);
-	}
-}
-
-/*
- * A call of no window that writes to nothing claimed: all that is to be remembered is who touched the
- * allocations, and that they changed. No lock, so that threads do not wait for each other. Mapped memory, a
- * stream seen first and the like take the long way.
- *
- * Then the same is true of every other call on these allocations until the moment changes: each word that is looked
- * at here changes only together with the moment (rs_moment_next), or is a mark that this call has left and nothing but
- * such a change takes away. The moment is read first: if anything changes while the call is looked at, what is
- * handed out is an old moment, which never comes again.
- */
-uint64_t rs_engine_again(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
-			 const struct rs_access *x, unsigned n, uint64_t generation)
-{
-	uint64_t moment = __atomic_load_n(&e->moment, __ATOMIC_ACQUIRE);
-	uint64_t loose = __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1;
-	uint32_t epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED), q;
-	int looked_up = generation == rs_engine_generation(e), unmarked = 0;
-	const struct rs_known *known = rs_known_queue(e, t, queue);
-	unsigned i;
-
-	if (next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED) || !known ||
-	    known->id >= 63)
-		return 0;
-	q = known->id;
-	for (i = 0; i < n; i++) {
-		struct rs_alloc *a = loosely(e, &x[i], looked_up);
-
-		if (!a)
-			continue;
-		if (rs_mapping_of(a) ||
-		    (__atomic_load_n(&a->fence, __ATOMIC_RELAXED) && must_wait(e, a, q)))
-			return 0;
-		unmarked |= !(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q));
-		if (!(x[i].dir & RS_WRITE))
-			continue;
-		if (__atomic_load_n(&a->claimed, __ATOMIC_RELAXED) == epoch)
-			return 0;
-		unmarked |= __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != loose;
-	}
-	note_use(e, q);
-	if (unmarked)
-		leave_marks(e, x, n, q, loose, looked_up);
-	if (e->config.order && !queue.stream &&
-	    !__atomic_load_n(&e->legacy_unseen, __ATOMIC_RELAXED))
-		__atomic_store_n(&e->legacy_unseen, 1, __ATOMIC_RELAXED);
-	return moment;
-}
-
-static int follow_loosely(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
-{
-	uint64_t moment = call->capturing || call->everything
-				  ? 0
-				  : rs_engine_again(e, t, call->q, call->access, call->naccess,
-						    call->generation);
-
-	if (!call->synchronous)
-		call->calm = moment;
-	return !!moment;
-}
-
-static void begin(struct rs_callstate *c, struct rs_thread *t)
-{
-	struct rs_call *call = c->call;
-
-	c->q = rs_queue_id(c->e, t, call->q);
-	c->who = (struct rs_writer){.name = call->name,
-				    .kind = (uint8_t)call->kind,
-				    .how = call->naccess ? call->access[0].how : RS_HOW_UNKNOWN,
-				    .call = c->number,
-				    .step = c->e->step,
-				    .window = window_label(c->e, t),
-				    .q = c->q};
-	rs_locate(c, t);
-}
-
-/* What comes before the call, in every window that sees it, into c->l. engine.lock held. */
-void rs_call_plan(struct rs_callstate *c, struct rs_thread *t)
-{
-	struct rs_engine *e = c->e;
-	struct rs_window *w;
-	uint32_t i;
-
-	c->number = ++(e->outer ? e->outer : e)->clock; /* one number, whoever follows the call */
-	c->call->private_[0] = c->number;
-	e->stats.calls++;
-	e->stats.untracked += c->call->untracked;
-	begin(c, t);
-	if (!is_elsewhere(c)) {
-		note_use(e, c->q);
-		c->who.tick = rs_order_tick(e, c->q);
-	}
-	for (i = 0; !is_elsewhere(c) && i < c->nranges; i++)
-		respect_fence(c, c->range[i].a);
-	in_windows(c, next_window(t->top));
-	for (w = e->process; w; w = w->up)
-		if (is_segment_window(w))
-			in_window(c, w);
-	if (!is_elsewhere(c))
-		touch_model(c, next_window(t->top));
-	c->call->private_[1] = c->follow_up;
-}
-
-/* Apart from its caller, where calls that need none of this pass: it starts by clearing a large frame. */
-__attribute__((noinline)) static void follow(struct rs_engine *e, struct rs_thread *t,
-					     struct rs_call *call)
-{
-	struct rs_oplist list;
-	struct rs_callstate c = {.e = e, .l = &list, .call = call};
-	int saved = errno;
-	uint64_t place;
-
-	rs_oplist_init(&list);
-	pthread_mutex_lock(&e->lock);
-	e->where.wanted = 0;
-	rs_call_plan(&c, t);
-	place = rs_where_reserve(e, c.number);
-	pthread_mutex_unlock(&e->lock);
-	rs_oplist_run(e, &list);
-	rs_where_take(e, c.number, place);
-	errno = saved;
-}
-
-void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
-{
-	if (!call->capturing && rs_engine_idle(e, t, call->q)) {
-		if (call->everything)
-			__atomic_fetch_add(&e->idle_unknown_writers, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	if (call->capturing && rs_capture_before(e, t, call))
-		return;
-	if (!follow_loosely(e, t, call))
-		follow(e, t, call);
-}
-
-/* Pre-images that this call may have taken for more than it changed. */
-static void compare_overwritten(struct rs_engine *e, const struct rs_call *call, int ok)
-{
-	struct rs_oplist list;
-
-	rs_oplist_init(&list);
-	pthread_mutex_lock(&e->lock);
-	rs_thin_compare(e, &list, call->private_[0], ok);
-	pthread_mutex_unlock(&e->lock);
-	rs_oplist_run(e, &list);
-}
-
-/* What comes after the call, into c->l. engine.lock held. */
-void rs_call_plan_after(struct rs_callstate *c, struct rs_thread *t, int ok)
-{
-	void (*pair)(struct rs_callstate *, struct rs_window *) =
-		ok ? rs_pair_products : rs_pair_refused;
-	struct rs_engine *e = c->e;
-	struct rs_window *w;
-
-	c->number = c->call->private_[0];
-	begin(c, t);
-	w = next_window(t->top) ? next_window(t->top) : e->process;
-	if (e->costing && w)
-		rs_timing_list(e, c->l, w);
-	for (w = next_window(t->top); w; w = outer_window(w))
-		pair(c, w);
-	for (w = e->process; w; w = w->up)
-		if (is_segment_window(w))
-			pair(c, w);
-}
-
-static void follow_up(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
-{
-	struct rs_oplist list;
-	struct rs_callstate c = {.e = e, .l = &list, .call = call};
-
-	rs_oplist_init(&list);
-	pthread_mutex_lock(&e->lock);
-	rs_call_plan_after(&c, t, ok);
-	pthread_mutex_unlock(&e->lock);
-	rs_oplist_run(e, &list);
-}
-
-/* Apart from its caller for the same reason as follow. */
-__attribute__((noinline)) static void after_followed(struct rs_engine *e, struct rs_thread *t,
-						     struct rs_call *call, int ok, int in_window)
-{
-	int saved = errno;
-
-	if (ok && call->synchronous)
-		rs_engine_synced_queue(e, t, call->q);
-	if (__atomic_load_n(&e->thins_new, __ATOMIC_RELAXED))
-		compare_overwritten(e, call, ok);
-	/* a call that was made and has left no product has nothing to be digested */
-	if (in_window && !call->capturing && (call->private_[1] || !ok) &&
-	    (e->config.verify || e->config.mode == RS_MODE_AUDIT))
-		follow_up(e, t, call, ok);
-	errno = saved;
-}
-
-void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
-{
-	int in_window = next_window(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED);
-
-	if (call->capturing && rs_capture_after(e, t, call, ok))
-		return;
-	if (in_window || call->synchronous ||
-	    (call->private_[0] && __atomic_load_n(&e->thins_new, __ATOMIC_RELAXED)))
-		after_followed(e, t, call, ok, in_window);
 }

@@ -352,6 +352,7 @@ int rs_engine_multicast_bind(struct rs_engine *e, uint64_t multicast, uint64_t a
 			*b = (struct rs_bind){.at = at, .len = bytes, .off = offset, .alloc = a};
 			a->handles++;
 			a->shared |= rs_alloc_is_volatile(h->backing);
+			rs_map_changed(e);
 		}
 	}
 	if (err == -ENOMEM)
@@ -378,8 +379,10 @@ void rs_engine_multicast_unbind(struct rs_engine *e, uint64_t multicast, uint64_
 		b.alloc->handles--;
 		drop_unreachable(e, b.alloc);
 	}
-	if (h)
+	if (h) {
 		h->backing->binds.n = kept;
+		rs_map_changed(e);
+	}
 	pthread_mutex_unlock(&e->lock);
 }
 

@@ -24,14 +24,13 @@ int rs_vec_grow(void **v, uint32_t n, uint32_t *cap, size_t size)
 	uint32_t want = *cap ? *cap * 2 : 4;
 	void *grown;
 
-	if (n >= *cap) {
-		grown = want > *cap ? realloc(*v, want * size) : NULL;
-		if (!grown)
-			return -ENOMEM;
-		*v = grown;
-		*cap = want;
-	}
-	memset((char *)*v + n * size, 0, size);
+	while (want < n + 1 && want > *cap)
+		want *= 2;
+	grown = want > *cap ? realloc(*v, want * size) : NULL;
+	if (!grown)
+		return -ENOMEM;
+	*v = grown;
+	*cap = want;
 	return 0;
 }
 
@@ -539,6 +538,10 @@ uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 		}
 		s->q = q;
 		i = (uint32_t)(s - e->queues.v) + 1;
+		if (i <= RS_CLOCKS) {
+			__atomic_store_n(&e->handle[i - 1].ctx, q.ctx, __ATOMIC_RELAXED);
+			__atomic_store_n(&e->handle[i - 1].stream, q.stream, __ATOMIC_RELAXED);
+		}
 	}
 	*rs_known_at(t, q) =
 		(struct rs_known){.q = q, .generation = e->generation + 1, .id = i - 1};
@@ -700,6 +703,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	rs_where_fini(e);
 	rs_arena_fini(e);
 	rs_memory_fini(e);
+	rs_segment_fini(e);
 	for (i = 0; i < e->queues.n; i++) {
 		event = e->queues.v[i].final_event;
 		if (event)

@@ -158,4 +158,16 @@ void rs_locate(struct rs_callstate *c, struct rs_thread *t)
 		c->nranges = 0;
 	}
 	c->range = t->ranges;
+	rs_locate_found(c, t);
+}
+
+void rs_locate_again(struct rs_callstate *c, struct rs_thread *t)
+{
+	if (t->ranges_call != c->number || t->ranges_of != c->e ||
+	    t->ranges_generation != rs_engine_generation(rs_engine_outer(c->e))) {
+		rs_locate(c, t);
+		return;
+	}
+	c->range = t->ranges;
+	c->nranges = t->nranges;
 }

@@ -21,15 +21,14 @@
 
 struct rs_words *rs_words_new(uint64_t bytes)
 {
-	struct rs_words *w = calloc(1, sizeof(*w));
+	struct rs_words *w = malloc(sizeof(*w)); /* a good deal faster than calloc */
 	uint64_t n = rs_digest_count(bytes);
 
 	if (!w || n > UINT32_MAX) {
 		free(w);
 		return NULL;
 	}
-	w->n = (uint32_t)n;
-	w->refs = 1;
+	*w = (struct rs_words){.n = (uint32_t)n, .refs = 1};
 	for (w->cls = 0; w->cls < WORDS_CLASSES && (WORDS_MIN << w->cls) < n; w->cls++)
 		;
 	if (w->cls == WORDS_CLASSES)

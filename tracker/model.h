@@ -26,6 +26,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "tracker/addrmap.h"
 #include "tracker/digest.h"
@@ -55,9 +56,14 @@ static inline uint64_t rs_max64(uint64_t a, uint64_t b)
 	}
 int rs_vec_grow(void **v, uint32_t n, uint32_t *cap, size_t size);
 #define RS_PUSH(vec)                                                                               \
-	(rs_vec_grow((void **)&(vec).v, (vec).n, &(vec).cap, sizeof(*(vec).v))                     \
-		 ? NULL                                                                            \
-		 : &(vec).v[(vec).n++])
+	((vec).n < (vec).cap ||                                                                    \
+			 !rs_vec_grow((void **)&(vec).v, (vec).n, &(vec).cap, sizeof(*(vec).v))    \
+		 ? memset(&(vec).v[(vec).n++], 0, sizeof(*(vec).v))                                \
+		 : NULL)
+/* Is there room for that many more? */
+#define RS_ROOM(vec, more)                                                                         \
+	((vec).n + (more) <= (vec).cap ||                                                          \
+	 !rs_vec_grow((void **)&(vec).v, (vec).n + (more)-1, &(vec).cap, sizeof(*(vec).v)))
 
 /* Digest results: host words that the device fills in. Reference counted under engine.lock. */
 struct rs_words {
@@ -194,6 +200,8 @@ struct rs_range {
 	uint64_t off, len;
 	uint32_t access; /* which one it belongs to */
 	uint16_t piece;	 /* n-th range of that access */
+	uint8_t cls;	 /* of its first byte, in the window that was there last (enum rs_class) */
+	struct rs_ext *ext; /* steady.c: its first extent */
 };
 
 /* A range as contracts see it: what the window's n-th call reaches through an argument. */
@@ -255,6 +263,14 @@ struct rs_logged_call {
 	uint8_t refused;   /* the driver has not made it */
 	uint32_t first, n; /* into accesses */
 };
+
+/* Memory of a log that is gone, for the next forward's. */
+struct rs_log_room {
+	struct rs_logged_call *log;
+	struct rs_logged_access *accesses;
+	uint32_t log_cap, accesses_cap;
+};
+#define RS_LOG_ROOMS 16u
 
 /* Reasons why a window cannot vouch for itself. */
 enum rs_flag {
@@ -451,6 +467,14 @@ struct rs_known {
 };
 #define RS_KNOWN 8u
 
+/* A product of the call that is being made: its digest is planned, and is to be made when the call has been made. */
+struct rs_post {
+	struct rs_words *words; /* the log's */
+	struct rs_alloc *alloc; /* the forward has touched it */
+	uint64_t addr, off, len;
+	uint32_t access, logged; /* which one of the call; which one of the forward's log */
+};
+
 struct rs_thread {
 	struct rs_window *top; /* the first: struct rs_thread_front */
 	struct rs_engine *engine;
@@ -458,6 +482,14 @@ struct rs_thread {
 	struct rs_known known[RS_KNOWN]; /* direct mapped: rs_known_at */
 	struct rs_range *ranges;	 /* scratch of one call */
 	uint32_t ranges_cap;
+	/* The ranges that are there: how many, of which call, as of which engine.map_generation. */
+	uint32_t nranges;
+	uint64_t ranges_call, ranges_generation;
+	const struct rs_engine *ranges_of;
+	RS_VEC(struct rs_post) posts; /* pairing.c: of call posts_call, a call of this forward's */
+	uint64_t posts_call;
+	uint32_t posts_q;
+	const struct rs_segment *posts_of;
 };
 
 struct rs_engine {
@@ -479,6 +511,8 @@ struct rs_engine {
 	uint64_t step;
 	uint8_t seen_step;
 	RS_VEC(struct rs_qstate) queues;
+	struct rs_queue handle
+		[RS_CLOCKS]; /* atomic, field by field: of the first queues, as rs_queue_of needs it */
 	struct rs_segment *pending, *ending; /* ending: writes now, in its last replay */
 	struct rs_window *process;	     /* start/end windows */
 	uint64_t generation; /* queues destroyed so far: cached ids of older ones are void */
@@ -489,8 +523,8 @@ struct rs_engine {
 	uint64_t loose_all;   /* the last write that may have gone anywhere; a version */
 	uint32_t claim_epoch; /* atomic, odd: changes when no segment is pending any more */
 	uint64_t idle_unknown_writers; /* atomic; the rest of them is in stats */
-	uint64_t digest_queues;	       /* queues with digests that no record has waited for yet */
-	struct rs_window *replays;     /* open ones, of all threads */
+	uint64_t digest_queues; /* atomic: those with digests that no record has waited for yet */
+	struct rs_window *replays; /* open ones, of all threads */
 	uint64_t range_id;
 	uint32_t told_alone; /* findings of forwards that nobody replayed */
 	struct rs_replay *flight, **flight_end; /* records that wait for their event, in order */
@@ -498,6 +532,8 @@ struct rs_engine {
 	struct rs_strings *strings;
 	struct rs_alloc *spare_allocs; /* linked through `next` */
 	struct rs_mapping *spare_mappings;
+	struct rs_log_room spare_logs[RS_LOG_ROOMS];
+	uint32_t nspare_logs;
 	struct rs_handle *handles;   /* of backings */
 	struct rs_addrmap *reserved; /* NULL: nothing was ever reserved */
 	uint8_t no_swap;	     /* atomic: the device has failed to exchange ranges */
@@ -750,6 +786,7 @@ struct rs_replay *rs_window_close(struct rs_engine *e, struct rs_oplist *l, stru
 				  int aborted, uint32_t *ret_q);
 void rs_windows_balance(struct rs_engine *e, const struct rs_thread *t, int64_t bytes);
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);
+void rs_segment_fini(struct rs_engine *e);
 void rs_segment_note(struct rs_engine *e, struct rs_segment *s, enum rs_check_kind kind,
 		     struct rs_alloc *a, uint64_t off, uint64_t len,
 		     const struct rs_writer *writer);

@@ -20,7 +20,7 @@ void rs_oplist_init(struct rs_oplist *l)
 	l->n = 0;
 	l->cap = sizeof(l->fixed) / sizeof(l->fixed[0]);
 	l->overflow = 0;
-	l->unordered = 0;
+	l->unordered = l->borrowed = 0;
 	l->timing = NULL;
 }
 
@@ -66,6 +66,11 @@ struct rs_queue rs_queue_of(struct rs_engine *e, uint32_t id)
 {
 	struct rs_queue q;
 
+	if (id < RS_CLOCKS) { /* whoever has its id knows that it is there */
+		q.ctx = __atomic_load_n(&e->handle[id].ctx, __ATOMIC_RELAXED);
+		q.stream = __atomic_load_n(&e->handle[id].stream, __ATOMIC_RELAXED);
+		return q;
+	}
 	pthread_mutex_lock(&e->lock);
 	q = e->queues.v[id].q;
 	pthread_mutex_unlock(&e->lock);
@@ -99,10 +104,15 @@ static int order_one(struct rs_engine *e, uint32_t from, struct rs_queue to)
 
 int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to)
 {
-	struct rs_queue q = rs_queue_of(e, to);
+	struct rs_queue q;
 	uint32_t id, n;
 	int err = 0;
 
+	if (to < 63)
+		mask &= ~RS_QBIT(to);
+	if (!mask)
+		return 0;
+	q = rs_queue_of(e, to);
 	pthread_mutex_lock(&e->lock);
 	n = e->queues.n;
 	pthread_mutex_unlock(&e->lock);
@@ -248,6 +258,13 @@ static int run_one(struct rs_engine *e, struct rs_op *op)
 	return -EINVAL;
 }
 
+/* The next record waits for it. */
+static void note_digest(struct rs_engine *e, uint32_t q)
+{
+	if (!(__atomic_load_n(&e->digest_queues, __ATOMIC_RELAXED) & RS_QBIT(q)))
+		__atomic_fetch_or(&e->digest_queues, RS_QBIT(q), __ATOMIC_RELAXED);
+}
+
 /* Account for one operation and undo in the model what the device did not do. engine.lock is held. */
 static void settle(struct rs_engine *e, struct rs_op *op)
 {
@@ -279,7 +296,7 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 	if (!op->failed && op->words) {
 		e->stats.digests++;
 		e->stats.digest_bytes += op->len;
-		e->digest_queues |= RS_QBIT(op->to);
+		note_digest(e, op->to);
 	}
 	if (op->unordered) {
 		op->rec->flags |= RS_F_LOST;
@@ -301,6 +318,29 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 		rs_keep_collect(e, a, op->guard);
 	if (a)
 		rs_alloc_unref(e, a);
+}
+
+/* Digests that somebody else holds on to, and that were counted when they were planned. */
+static void settle_borrowed(struct rs_engine *e, const struct rs_oplist *l)
+{
+	uint32_t i, failed = 0;
+
+	for (i = 0; i < l->n; i++) {
+		failed += l->v[i].failed;
+		if (!l->v[i].failed)
+			note_digest(e, l->v[i].to);
+	}
+	if (!failed)
+		return;
+	pthread_mutex_lock(&e->lock);
+	for (i = 0; i < l->n; i++) {
+		if (!l->v[i].failed)
+			continue;
+		l->v[i].words->failed = 1;
+		e->stats.digests--;
+		e->stats.digest_bytes -= l->v[i].len;
+	}
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* what is put back must come back; its record knows that it came in no order */
@@ -331,7 +371,9 @@ void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)
 		rs_timing_inside(before);
 		rs_timing_list_done(e, l);
 	}
-	if (l->n) {
+	if (l->borrowed) {
+		settle_borrowed(e, l);
+	} else if (l->n) {
 		pthread_mutex_lock(&e->lock);
 		for (i = 0; i < l->n; i++)
 			settle(e, &l->v[i]);

@@ -51,6 +51,7 @@ struct rs_oplist {
 	uint32_t n, cap;
 	uint8_t overflow;  /* an operation was lost for lack of memory */
 	uint8_t unordered; /* an order could not be made: nothing may be shown to a replay */
+	uint8_t borrowed; /* only digests, of words and allocations that stay without a reference */
 	struct rs_timing
 		*timing; /* the window that it is part of, if that is measured; a reference */
 	struct rs_op fixed[24];

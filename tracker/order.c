@@ -103,7 +103,8 @@ static void catch_up(struct rs_engine *e)
 {
 	uint32_t i;
 
-	if (!__atomic_exchange_n(&e->legacy_unseen, 0, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&e->legacy_unseen, __ATOMIC_RELAXED) ||
+	    !__atomic_exchange_n(&e->legacy_unseen, 0, __ATOMIC_RELAXED))
 		return;
 	rs_moment_next(e);
 	for (i = 0; i < e->queues.n && i < RS_CLOCKS; i++)

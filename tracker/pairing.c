@@ -24,21 +24,33 @@ static enum rs_class class_at(const struct rs_window *w, const struct rs_range *
 	return RS_CLASS_NONE;
 }
 
-/* A kernel's arguments but for those that point to memory; 0: they are not known. */
+/*
+ * A kernel's arguments but for those that point to memory; 0: they are not known. A word that is an access does point
+ * there; those are in the order of the words.
+ */
 static uint64_t scalars_of(const struct rs_callstate *c)
 {
-	const uint8_t *args = c->call->args;
-	uint64_t h = c->call->arg_bytes, word, base, bytes;
+	const struct rs_call *call = c->call;
+	const struct rs_access *x = call->access, *end = x + call->naccess;
+	const struct rs_addrmap *map = rs_engine_outer(c->e)->map;
+	const uint8_t *args = call->args;
+	uint64_t h = call->arg_bytes, word;
 	uint32_t at;
 
-	for (at = 0; args && at < c->call->arg_bytes; at += 8) {
+	if (!args)
+		return 0;
+	for (at = 0; at < call->arg_bytes; at += 8) {
+		while (x < end && x->slot < at / 8)
+			x++;
+		if (x < end && x->slot == at / 8)
+			continue;
 		word = 0;
-		memcpy(&word, args + at, rs_min64(8, c->call->arg_bytes - at));
-		if (word >> 32 && rs_addrmap_find(rs_engine_outer(c->e)->map, word, &base, &bytes))
-			word = 0;
-		h = rs_digest_mix(h * RS_DIGEST_K + word);
+		memcpy(&word, args + at, rs_min64(8, call->arg_bytes - at));
+		if (word >> 32 && rs_addrmap_find(map, word, NULL, NULL))
+			continue;
+		h = rs_digest_mix((h + at) * RS_DIGEST_K + word); /* by its place, too */
 	}
-	return args ? h | 1 : 0;
+	return h | 1;
 }
 
 /* Has the forward's call been given the same numbers? */
@@ -55,7 +67,8 @@ static void compare_scalars(const struct rs_callstate *c, struct rs_window *w,
 void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 {
 	struct rs_segment *s = w->seg;
-	struct rs_logged_call *lc = RS_PUSH(s->log);
+	struct rs_logged_call *lc = RS_ROOM(s->accesses, c->nranges) ? RS_PUSH(s->log) : NULL;
+	struct rs_logged_access *la;
 	uint32_t i;
 
 	if (!lc) {
@@ -67,27 +80,78 @@ void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 	lc->call = c->number;
 	lc->scalars = scalars_of(c);
 	lc->first = s->accesses.n;
-	for (i = 0; i < c->nranges; i++) {
+	la = &s->accesses.v[s->accesses.n];
+	s->accesses.n += c->nranges;
+	for (i = 0; i < c->nranges; i++, la++) {
 		const struct rs_range *r = &c->range[i];
 		const struct rs_access *x = rs_access_of(c, r);
-		struct rs_logged_access *la = RS_PUSH(s->accesses);
-		enum rs_class cls = x->dir & RS_WRITE ? class_at(w, r) : RS_CLASS_NONE;
+		uint8_t cls = x->dir & RS_WRITE ? r->cls : (uint8_t)RS_CLASS_NONE;
 
-		if (!la) {
-			s->flags |= RS_F_INTERNAL;
-			return;
-		}
 		*la = (struct rs_logged_access){.serial = r->a->serial,
 						.off = r->off,
 						.len = r->len,
 						.dir = x->dir,
 						.slot = x->slot,
 						.piece = r->piece,
-						.cls = (uint8_t)cls,
+						.cls = cls,
 						.exact = x->dense && !x->whole};
 		c->follow_up |= cls == RS_CLASS_PRODUCT || cls == RS_CLASS_MAYBE;
-		lc->n++;
 	}
+	lc->n = c->nranges;
+}
+
+int rs_pair_plan(struct rs_callstate *c, const struct rs_window *w, struct rs_thread *t)
+{
+	struct rs_segment *s = w->seg;
+	const struct rs_logged_call *lc = s->log.n ? &s->log.v[s->log.n - 1] : NULL;
+	uint32_t i;
+
+	if (!lc || lc->call != c->number || lc->n != c->nranges)
+		return 0;
+	for (i = 0; i < c->nranges; i++) {
+		const struct rs_range *r = &c->range[i];
+		struct rs_logged_access *la = &s->accesses.v[lc->first + i];
+		struct rs_words *words;
+		struct rs_post *p;
+
+		if (la->cls != RS_CLASS_PRODUCT && la->cls != RS_CLASS_MAYBE)
+			continue;
+		words = rs_words_new(r->len);
+		p = words ? RS_PUSH(t->posts) : NULL;
+		if (!p) {
+			free(words);
+			rs_pair_unplan(c->e, t, w);
+			return 0;
+		}
+		la->digest = words;
+		*p = (struct rs_post){.words = words,
+				      .alloc = r->a,
+				      .addr = rs_alloc_addr(r->a, r->off, r->len),
+				      .off = r->off,
+				      .len = r->len,
+				      .access = r->access,
+				      .logged = lc->first + i};
+		c->e->stats.digests++;
+		c->e->stats.digest_bytes += r->len;
+	}
+	return 1;
+}
+
+void rs_pair_unplan(struct rs_engine *e, struct rs_thread *t, const struct rs_window *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->posts.n; i++) {
+		const struct rs_post *p = &t->posts.v[i];
+
+		e->stats.digests--;
+		e->stats.digest_bytes -= p->len;
+		if (!w || w->seg != t->posts_of)
+			continue;
+		w->seg->accesses.v[p->logged].digest = NULL;
+		rs_words_put(e, p->words);
+	}
+	t->posts.n = 0;
 }
 
 /* Find the forward's call that this one repeats: the next one, or a later one if calls were left out. */

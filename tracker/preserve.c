@@ -423,13 +423,32 @@ static int counts_as_all(const struct rs_engine *e, const struct rs_alloc *a)
 	return 0;
 }
 
+/* The bytes have a new version, which is the last one that was given. */
+static void written(struct rs_engine *e, struct rs_alloc *a, struct rs_ext *x,
+		    const struct rs_writer *writer)
+{
+	if (e->thins)
+		rs_thin_written(e, a, writer->call, e->version);
+	if (!writer->tick)
+		return;
+	x->q = writer->q;
+	x->tick = writer->tick;
+	x->by = writer->name;
+}
+
 /* [off, off + len) is about to be overwritten on queue q: keep what is needed, bump the version. */
 void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_alloc *a,
 			uint64_t off, uint64_t len, const struct rs_writer *writer)
 {
-	struct rs_ext *x;
+	struct rs_ext *x = &a->ext.ext[rs_extmap_at(&a->ext, off)];
 	uint32_t i;
 
+	/* mostly: what nobody claims, and was written as a whole before */
+	if (x->off == off && x->len == len && !x->claimed && !e->config.buffers) {
+		*x = (struct rs_ext){.off = off, .len = len, .ver = rs_version_next(e)};
+		written(e, a, x, writer);
+		return;
+	}
 	if (counts_as_all(e, a)) {
 		off = 0;
 		len = a->size;
@@ -458,13 +477,7 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 	}
 	if (rs_extmap_set(&a->ext, off, len, rs_version_next(e), 0))
 		return;
-	rs_thin_written(e, a, writer->call, e->version);
-	if (!writer->tick)
-		return;
-	x = &a->ext.ext[rs_extmap_at(&a->ext, off)];
-	x->q = writer->q;
-	x->tick = writer->tick;
-	x->by = writer->name;
+	written(e, a, &a->ext.ext[rs_extmap_at(&a->ext, off)], writer);
 }
 
 /*

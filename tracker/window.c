@@ -190,6 +190,33 @@ static void pass_on(struct rs_engine *e, struct rs_window *w, enum rs_check_kind
 		rs_place_note(e, w, kind, r->alloc, r->off, r->len, &r->writer);
 }
 
+/* Forwards are as long as those before: a log that grows anew each time costs more than its entries. */
+static void spare_log(struct rs_engine *e, struct rs_segment *s)
+{
+	if (e->nspare_logs == RS_LOG_ROOMS) {
+		free(s->log.v);
+		free(s->accesses.v);
+		return;
+	}
+	e->spare_logs[e->nspare_logs++] = (struct rs_log_room){.log = s->log.v,
+							       .log_cap = s->log.cap,
+							       .accesses = s->accesses.v,
+							       .accesses_cap = s->accesses.cap};
+}
+
+static void take_spare_log(struct rs_engine *e, struct rs_segment *s)
+{
+	const struct rs_log_room *r;
+
+	if (!e->nspare_logs)
+		return;
+	r = &e->spare_logs[--e->nspare_logs];
+	s->log.v = r->log;
+	s->log.cap = r->log_cap;
+	s->accesses.v = r->accesses;
+	s->accesses.cap = r->accesses_cap;
+}
+
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
 {
 	uint32_t i;
@@ -199,11 +226,20 @@ void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
 	free_touches(e, &s->touches);
 	rs_draws_free(e, s);
 	for (i = 0; i < s->accesses.n; i++)
-		rs_words_put(e, s->accesses.v[i].digest);
-	free(s->accesses.v);
-	free(s->log.v);
+		if (s->accesses.v[i].digest)
+			rs_words_put(e, s->accesses.v[i].digest);
+	spare_log(e, s);
 	free(s->overwrites.v);
 	free(s);
+}
+
+void rs_segment_fini(struct rs_engine *e)
+{
+	while (e->nspare_logs) {
+		e->nspare_logs--;
+		free(e->spare_logs[e->nspare_logs].log);
+		free(e->spare_logs[e->nspare_logs].accesses);
+	}
 }
 
 static struct rs_segment *find_pending(struct rs_engine *e, const char *name, int64_t invocation)
@@ -256,6 +292,7 @@ static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct
 	}
 	if (!e->seen_step)
 		imply_step(e, name);
+	take_spare_log(e, s);
 	s->name = name;
 	s->invocation = m->number >= 0 ? (uint64_t)m->number : rs_next_invocation(e, name);
 	s->step = e->step;
@@ -447,11 +484,13 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 	if (w->last_q) {
 		uint32_t n = l->n;
 
-		rs_oplist_order(l, e->digest_queues | w->queues, q);
+		rs_oplist_order(l,
+				w->queues | __atomic_exchange_n(&e->digest_queues, RS_QBIT(q),
+								__ATOMIC_RELAXED),
+				q);
 		if (l->n > n)
 			rs_op_concerns(&l->v[n],
 				       r); /* without it nobody knows when the digests are there */
-		e->digest_queues = RS_QBIT(q);
 		r->covered = !l->overflow && pins_of(l, r) == r->pins;
 	}
 	r->end_ns = rs_now_ns();
@@ -796,5 +835,6 @@ void rs_thread_destroy(struct rs_thread *t)
 		free(w);
 	}
 	free(t->ranges);
+	free(t->posts.v);
 	free(t);
 }

@@ -53,7 +53,7 @@ static inline void drop(uint32_t *p)
 	free(p);
 }
 
-static uint8_t rig_verify = 1, rig_costs;
+static uint8_t rig_verify = 1, rig_costs, rig_order;
 static uint64_t rig_snapshot_max;
 
 static void rig_start(enum rs_mode mode)
@@ -61,6 +61,7 @@ static void rig_start(enum rs_mode mode)
 	struct rs_engine_config config = {.mode = mode,
 					  .verify = rig_verify,
 					  .costs = rig_costs,
+					  .order = rig_order,
 					  .snapshot_max = rig_snapshot_max};
 
 	fake_reset(1, 1);
