@@ -37,6 +37,9 @@ static inline struct rs_calm *rs_call_calm_at(struct rs_tls *t, uint64_t dst, ui
 
 /* Time has gone on: is it so still? */
 int rs_call_calm_again(struct rs_tls *t, struct rs_calm *c);
+/* The addresses are new: is it so of them, too? c: where that is remembered. Not inside of windows. */
+int rs_call_calm_anew(struct rs_tls *t, struct rs_calm *c, struct rs_queue q, uint64_t dst,
+		      uint64_t src);
 
 static inline int rs_call_calm(struct rs_tls *t, struct rs_queue q, uint64_t dst, uint64_t src,
 			       uint64_t bytes)
@@ -47,7 +50,8 @@ static inline int rs_call_calm(struct rs_tls *t, struct rs_queue q, uint64_t dst
 		return 0;
 	c = rs_call_calm_at(t, dst, src);
 	if (c->dst != dst || c->src != src || c->q.stream != q.stream || c->q.ctx != q.ctx)
-		return 0;
+		return !((const struct rs_thread_front *)t->thread)->top &&
+		       rs_call_calm_anew(t, c, q, dst, src);
 	return rs_likely(c->moment == rs_engine_moment(rs_state.engine)) ||
 	       rs_call_calm_again(t, c);
 }

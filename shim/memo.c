@@ -49,7 +49,15 @@ static uint64_t hash(const struct rs_kernel *k, const struct rs_launch *l, struc
 		a = (a ^ p.data[at]) * RS_DIGEST_K;
 	a = (a ^ a >> 32 ^ b) * RS_DIGEST_K;
 	a = (a ^ a >> 32 ^ c) * RS_DIGEST_K;
-	return (a ^ a >> 32 ^ d) * RS_DIGEST_K >> 40;
+	return (a ^ a >> 32 ^ d) * RS_DIGEST_K;
+}
+
+/* Of all but the parameters. The upper bits are the good ones. */
+static uint64_t shape_hash(const struct rs_kernel *k, const struct rs_launch *l)
+{
+	uint64_t a = (uintptr_t)k->code ^ (uint64_t)l->grid[0] << 40 ^ (uint64_t)l->grid[1] << 20;
+
+	return (a ^ l->block[0] ^ (uint64_t)l->block[1] << 12) * RS_DIGEST_K;
 }
 
 /*
@@ -98,30 +106,35 @@ static int same_arguments(const struct rs_memo *m, const struct rs_code *code, v
 			differ |= load32(had) ^ load32(have);
 		else
 			differ |= memcmp(had, have, p[i].size) != 0;
+		if (differ)
+			return 0;
 	}
-	return !differ;
+	return 1;
 }
 
 struct rs_memo *rs_memo_next(struct rs_tls *t, const struct rs_kernel *k, const struct rs_launch *l)
 {
 	struct rs_memo *m = t->memo_last ? t->memo_last->next : NULL;
 
-	if (!m || l->extra || !same_shape(m, k, l, rs_ctx_current(t)) ||
+	if (!m || m->passing || l->extra || !same_shape(m, k, l, rs_ctx_current(t)) ||
 	    !same_arguments(m, k->code, l->params))
 		return NULL;
 	t->memo_last = m;
 	return m;
 }
 
-/* The entry was another launch's. */
+/* The entry was another launch's. With the same bounds, where only pointers differ. */
 __attribute__((noinline)) static struct rs_memo *take_over(struct rs_memo *m,
 							   const struct rs_kernel *k,
 							   const struct rs_launch *l,
 							   struct rs_params p, uint64_t ctx)
 {
+	if (!same_shape(m, k, l, ctx))
+		m->bounded = m->globals_at = 0;
+	m->bounded &= m->bytes == p.n && k->code->ptx &&
+		      rs_ptx_access_same(k->code->ptx, m->params, p.data, p.n);
 	m->code = NULL;
 	m->generation = m->calm = 0;
-	m->bounded = 0;
 	if (p.n > m->params_cap) {
 		uint8_t *more;
 
@@ -143,20 +156,34 @@ __attribute__((noinline)) static struct rs_memo *take_over(struct rs_memo *m,
 	return m;
 }
 
+static int make_tables(struct rs_tls *t)
+{
+	if (!t->memos)
+		RS_ENGINE(t->memos = calloc(RS_MEMOS, sizeof(*t->memos)));
+	if (!t->memos_new)
+		RS_ENGINE(t->memos_new = calloc(RS_MEMO_NEW, sizeof(*t->memos_new)));
+	if (!t->memos_seen)
+		RS_ENGINE(t->memos_seen = calloc(RS_MEMOS, sizeof(*t->memos_seen)));
+	for (unsigned i = 0; t->memos_new && i < RS_MEMO_NEW; i++)
+		t->memos_new[i].passing = 1;
+	return t->memos && t->memos_new && t->memos_seen;
+}
+
 struct rs_memo *rs_memo_get(struct rs_tls *t, const struct rs_kernel *k, const struct rs_launch *l,
 			    struct rs_params p)
 {
-	uint64_t ctx = rs_ctx_current(t);
+	uint64_t ctx = rs_ctx_current(t), h;
 	struct rs_memo *m;
 
-	if (rs_unlikely(p.n > RS_MEMO_MOST))
+	if (rs_unlikely(p.n > RS_MEMO_MOST) || (rs_unlikely(!t->memos_seen) && !make_tables(t)))
 		return NULL;
-	if (rs_unlikely(!t->memos)) {
-		RS_ENGINE(t->memos = calloc(RS_MEMOS, sizeof(*t->memos)));
-		if (!t->memos)
-			return NULL;
+	h = hash(k, l, p);
+	if (t->memos_seen[h >> 40 & (RS_MEMOS - 1)] == h) {
+		m = &t->memos[h >> 40 & (RS_MEMOS - 1)];
+	} else {
+		t->memos_seen[h >> 40 & (RS_MEMOS - 1)] = h;
+		m = &t->memos_new[shape_hash(k, l) >> 40 & (RS_MEMO_NEW - 1)];
 	}
-	m = &t->memos[hash(k, l, p) % RS_MEMOS];
 	if (t->memo_last)
 		t->memo_last->next = m;
 	t->memo_last = m;
@@ -180,6 +207,8 @@ struct rs_ptx_extent *rs_memo_room(struct rs_memo *m, uint32_t n)
 void rs_memo_keep(struct rs_memo *m, const struct rs_call *call, uint64_t generation)
 {
 	m->generation = m->calm = 0;
+	if (m->passing)
+		return;
 	if (call->naccess > m->access_cap) {
 		struct rs_access *more;
 
@@ -198,12 +227,19 @@ void rs_memo_keep(struct rs_memo *m, const struct rs_call *call, uint64_t genera
 	m->generation = generation;
 }
 
+static void drop(struct rs_memo *memos, unsigned n)
+{
+	for (unsigned i = 0; memos && i < n; i++) {
+		free(memos[i].params);
+		free(memos[i].extents);
+		free(memos[i].access);
+	}
+	free(memos);
+}
+
 void rs_memo_drop(struct rs_tls *t)
 {
-	for (unsigned i = 0; t->memos && i < RS_MEMOS; i++) {
-		free(t->memos[i].params);
-		free(t->memos[i].extents);
-		free(t->memos[i].access);
-	}
-	free(t->memos);
+	drop(t->memos, RS_MEMOS);
+	drop(t->memos_new, RS_MEMO_NEW);
+	free(t->memos_seen);
 }

@@ -7,6 +7,9 @@
  * Direct mapped, RS_MEMOS entries, each with room of its own; keys are compared in full, so a collision costs a
  * description, never a wrong answer. Bounds follow from the key alone; accesses are those of a generation
  * of addresses (rs_memo_generation), for they name memory.
+ * A launch gets an entry when it is made for the second time (`seen` has the hashes of those that were made once). Before,
+ * it has the passing one of its shape: kernel, grid and blocks. Most launches that are new are like the shape's last one
+ * but for pointers, which change no bounds.
  * Callers: wrap_launch.c, the owning thread only. No locks.
  */
 #ifndef RS_SHIM_MEMO_H
@@ -17,6 +20,7 @@
 #include <string.h>
 
 #define RS_MEMOS     4096u
+#define RS_MEMO_NEW  64u
 #define RS_MEMO_MOST 65536u /* bytes of parameters; no device has taken more than 32764 */
 
 struct rs_memo {
@@ -34,7 +38,13 @@ struct rs_memo {
 	uint64_t calm; /* a moment at which the launch needed nothing on queue calm_q; 0: none */
 	struct rs_queue calm_q;
 	uint8_t bounded; /* extents are filled in */
+	uint8_t passing; /* one of memos_new: the next new launch of the shape takes it over */
 	uint8_t everything, untracked;
+	/* The global variables of its module, in a generation of addresses; 0: not known. */
+	uint64_t globals_at;
+	const struct rs_global *globals;
+	unsigned nglobals;
+	uint8_t unnamed; /* there are others */
 	uint32_t naccess;
 	uint32_t params_cap, extents_cap, access_cap;
 	struct rs_access *access;

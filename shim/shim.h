@@ -185,8 +185,10 @@ struct rs_tls {
 	unsigned access_cap;
 	uint8_t *params; /* scratch of one launch */
 	unsigned params_cap;
-	struct rs_memo *memos, *memo_last; /* memo.h */
-	struct rs_ranges *ranges;	   /* ranges.h; NULL until the first one */
+	struct rs_ranges *ranges; /* ranges.h; NULL until the first one */
+	/* memo.h */
+	struct rs_memo *memos, *memo_last, *memos_new;
+	uint64_t *memos_seen;
 	struct rs_tls *next, **link;
 	uint64_t count[RS_EP_COUNT];
 	struct rs_seen

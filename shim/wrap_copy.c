@@ -378,6 +378,25 @@ int rs_call_calm_again(struct rs_tls *t, struct rs_calm *c)
 	return !!moment;
 }
 
+int rs_call_calm_anew(struct rs_tls *t, struct rs_calm *c, struct rs_queue q, uint64_t dst,
+		      uint64_t src)
+{
+	struct rs_calm new = {.dst = dst,
+			      .src = src,
+			      .q = q,
+			      .generation = rs_engine_generation(rs_state.engine),
+			      .moment = 1};
+
+	if (rs_unlikely(rs_state.opt.strict))
+		return 0;
+	new.dst_memory = rs_call_known(dst);
+	new.src_memory = src ? rs_call_known(src) : NULL;
+	if (!rs_call_calm_again(t, &new))
+		return 0;
+	*c = new;
+	return 1;
+}
+
 /* The thread's scratch for a batch; without room the call may do anything. */
 static struct rs_access *batch_room(struct copy *c, struct rs_tls *t, size_t count)
 {

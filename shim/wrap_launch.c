@@ -213,8 +213,7 @@ static void by_scan(struct rs_call *c, struct rs_access *a, struct rs_params b)
 		uint64_t word = word_at(b, at);
 		const void *memory;
 
-		/* No device address is that small. */
-		memory = word < 4096 ? NULL : rs_call_known(word);
+		memory = word < RS_ADDR_LEAST ? NULL : rs_call_known(word);
 		if (!memory)
 			continue;
 		a[c->naccess++] = (struct rs_access){.addr = word,
@@ -256,9 +255,31 @@ static uint64_t identity(const struct rs_code *code, const struct rs_launch *l)
 	return rs_digest_mix(h + l->shared);
 }
 
+/* As rs_kernels_globals, which takes a lock. generation: before anything was looked up for the call. */
+static uint8_t globals_of(struct rs_memo *m, struct rs_tls *t, const struct rs_kernel *k,
+			  uint64_t generation, const struct rs_global **ret, unsigned *ret_n)
+{
+	uint8_t unnamed;
+
+	if (m && m->globals_at == generation) {
+		*ret = m->globals;
+		*ret_n = m->nglobals;
+		return m->unnamed;
+	}
+	unnamed = (uint8_t)rs_kernels_globals(t, k, ret, ret_n);
+	if (m) {
+		m->globals = *ret;
+		m->nglobals = *ret_n;
+		m->unnamed = unnamed;
+		m->globals_at = generation;
+	}
+	return unnamed;
+}
+
 /* Ranges from parameters and module. 0, or -errno: the call stays one that may do anything. */
 static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel *k,
-		    struct rs_memo *m, struct rs_params b, const struct rs_launch *l)
+		    struct rs_memo *m, struct rs_params b, const struct rs_launch *l,
+		    uint64_t generation)
 {
 	const struct rs_ptx_kernel *ptx = k->code->ptx;
 	const struct rs_global *g = NULL;
@@ -266,7 +287,7 @@ static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel 
 	unsigned n, ng = 0, maps = 0;
 
 	if (uses_globals(k->code))
-		c->untracked |= (uint8_t)rs_kernels_globals(t, k, &g, &ng);
+		c->untracked |= globals_of(m, t, k, generation, &g, &ng);
 	if (rs_unlikely(rs_tensormap_any()))
 		maps = rs_tensormap_room(b.n);
 	n = (ptx ? 2 * ptx->nwords : (unsigned)(b.n / 8)) + ng + maps;
@@ -330,7 +351,7 @@ static void describe_known(struct rs_call *c, struct rs_tls *t, const struct rs_
 		return;
 	}
 	c->ident = identity(n->k->code, l);
-	if (n->has_params && !describe(c, t, n->k, n->m, n->b, l) && n->m)
+	if (n->has_params && !describe(c, t, n->k, n->m, n->b, l, generation) && n->m)
 		rs_memo_keep(n->m, c, generation);
 }
 
@@ -343,12 +364,33 @@ void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_lau
 	c->args = NULL; /* they lie in the caller's hands, or in a scratch that the next one needs */
 }
 
-/* The same launch as before, which needed nothing then and needs nothing now. */
+/* A new launch whose arguments are all that is known of it: does it need anything? */
+__attribute__((noinline)) static int is_calm_anew(struct rs_tls *t, const struct known *n,
+						  struct rs_queue q)
+{
+	const struct rs_code *code = n->k->code;
+	uint64_t generation = rs_memo_generation(rs_engine_generation(rs_state.engine));
+
+	if (code->globals && (n->m->globals_at != generation || n->m->nglobals))
+		return 0;
+	return !code->ptx && !code->opaque && !rs_state.opt.strict && !rs_tensormap_any() &&
+	       rs_engine_again_words(rs_state.engine, t->thread, q, n->b.data,
+				     (unsigned)(n->b.n / 8));
+}
+
+/*
+ * The same launch as before, which needed nothing then and needs nothing now. With option STRICT every call looks for
+ * bad records.
+ */
 static inline int is_calm(struct rs_tls *t, const struct known *n, CUstream stream,
 			  enum rs_flavour flavour)
 {
-	return n->m && !__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED) &&
-	       rs_memo_is_calm(n->m, t, rs_queue_of(t, stream, flavour));
+	struct rs_queue q;
+
+	if (!n->m || __atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))
+		return 0;
+	q = rs_queue_of(t, stream, flavour);
+	return n->m->passing ? is_calm_anew(t, n, q) : rs_memo_is_calm(n->m, t, q);
 }
 
 /* With option STRICT every call looks for bad records. */

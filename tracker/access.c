@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One driver call: which windows it belongs to, what it touches there, what must be planned before and
- * after it.
+ * One driver call: which windows it belongs to, what it touches there, what must be planned before it.
  *
  * A range is classified once per window, at its first access (enum rs_class). Order inside a call:
  * every window sees the reads (claims, restores), then the writes (holds), then the model is bumped.
  *
- * Callers: the shim, any thread; engine.lock is taken here.
+ * Callers: follow.c, with engine.lock held.
  */
 #include <errno.h>
 #include <stdlib.h>

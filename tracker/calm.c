@@ -35,22 +35,61 @@ static struct rs_alloc *loosely(const struct rs_engine *e, const struct rs_acces
 	return rs_addrmap_find(e->map, x->addr, &base, &bytes);
 }
 
-/* What is there already is not stored again: threads share these lines. */
-static void leave_marks(struct rs_engine *e, const struct rs_access *x, unsigned n, uint32_t q,
-			uint64_t loose, int looked_up)
+/* What such a look rests on: read before anything else is. */
+struct look {
+	struct rs_engine *e;
+	uint64_t moment, loose;
+	uint32_t epoch, q;
+	uint8_t unmarked; /* a mark is missing */
+};
+
+static inline int begin(struct look *k, struct rs_engine *e, const struct rs_thread *t,
+			struct rs_queue queue)
 {
-	unsigned i;
+	const struct rs_known *known;
 
-	for (i = 0; i < n; i++) {
-		struct rs_alloc *a = loosely(e, &x[i], looked_up);
+	k->e = e;
+	k->moment = __atomic_load_n(&e->moment, __ATOMIC_ACQUIRE);
+	k->loose = __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1;
+	k->epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED);
+	k->unmarked = 0;
+	known = rs_known_queue(e, t, queue);
+	if (rs_window_next(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED) || !known ||
+	    known->id >= 63)
+		return 0;
+	k->q = known->id;
+	return 1;
+}
 
-		if (!a || rs_mapping_of(a))
-			continue;
-		if (!(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q)))
-			__atomic_fetch_or(&a->touched, RS_QBIT(q), __ATOMIC_RELAXED);
-		if (x[i].dir & RS_WRITE && __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != loose)
-			__atomic_store_n(&a->loose, loose, __ATOMIC_RELAXED);
-	}
+/* Nothing of it is claimed by anybody, if it is written, and no work of the shim's own comes first. */
+static inline int is_free(struct look *k, struct rs_alloc *a, int write)
+{
+	if (rs_mapping_of(a) ||
+	    (__atomic_load_n(&a->fence, __ATOMIC_RELAXED) && rs_must_wait(k->e, a, k->q)))
+		return 0;
+	k->unmarked |= !(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(k->q));
+	if (!write)
+		return 1;
+	k->unmarked |= __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != k->loose;
+	return __atomic_load_n(&a->claimed, __ATOMIC_RELAXED) != k->epoch;
+}
+
+/* What is there already is not stored again: threads share these lines. */
+static void leave_marks(const struct look *k, struct rs_alloc *a, int write)
+{
+	if (!(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(k->q)))
+		__atomic_fetch_or(&a->touched, RS_QBIT(k->q), __ATOMIC_RELAXED);
+	if (write && __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != k->loose)
+		__atomic_store_n(&a->loose, k->loose, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t end(const struct look *k, struct rs_queue queue)
+{
+	rs_note_use(k->e, k->q);
+	if (k->e->config.order && !queue.stream &&
+	    !__atomic_load_n(&k->e->legacy_unseen, __ATOMIC_RELAXED))
+		__atomic_store_n(&k->e->legacy_unseen, 1, __ATOMIC_RELAXED);
+	return k->moment;
 }
 
 /*
@@ -66,39 +105,54 @@ static void leave_marks(struct rs_engine *e, const struct rs_access *x, unsigned
 uint64_t rs_engine_again(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
 			 const struct rs_access *x, unsigned n, uint64_t generation)
 {
-	uint64_t moment = __atomic_load_n(&e->moment, __ATOMIC_ACQUIRE);
-	uint64_t loose = __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1;
-	uint32_t epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED), q;
-	int looked_up = generation == rs_engine_generation(e), unmarked = 0;
-	const struct rs_known *known = rs_known_queue(e, t, queue);
+	struct look k;
+	int looked_up;
 	unsigned i;
 
-	if (rs_window_next(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED) || !known ||
-	    known->id >= 63)
+	if (!begin(&k, e, t, queue))
 		return 0;
-	q = known->id;
+	looked_up = generation == rs_engine_generation(e);
 	for (i = 0; i < n; i++) {
 		struct rs_alloc *a = loosely(e, &x[i], looked_up);
 
+		if (a && !is_free(&k, a, x[i].dir & RS_WRITE))
+			return 0;
+	}
+	for (i = 0; k.unmarked && i < n; i++) {
+		struct rs_alloc *a = loosely(e, &x[i], looked_up);
+
+		if (a && !rs_mapping_of(a))
+			leave_marks(&k, a, x[i].dir & RS_WRITE);
+	}
+	return end(&k, queue);
+}
+
+/*
+ * Marks are left along the way: if one of the words keeps the call from passing, the others are written to all the same.
+ */
+uint64_t rs_engine_again_words(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
+			       const void *words, unsigned n)
+{
+	struct look k;
+	unsigned i;
+
+	if (!begin(&k, e, t, queue))
+		return 0;
+	for (i = 0; i < n; i++) {
+		struct rs_alloc *a;
+		uint64_t word;
+
+		memcpy(&word, (const uint8_t *)words + 8 * (size_t)i, sizeof(word));
+		a = word < RS_ADDR_LEAST ? NULL : rs_addrmap_find(e->map, word, NULL, NULL);
 		if (!a)
 			continue;
-		if (rs_mapping_of(a) ||
-		    (__atomic_load_n(&a->fence, __ATOMIC_RELAXED) && rs_must_wait(e, a, q)))
+		k.unmarked = 0;
+		if (!is_free(&k, a, 1))
 			return 0;
-		unmarked |= !(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(q));
-		if (!(x[i].dir & RS_WRITE))
-			continue;
-		if (__atomic_load_n(&a->claimed, __ATOMIC_RELAXED) == epoch)
-			return 0;
-		unmarked |= __atomic_load_n(&a->loose, __ATOMIC_RELAXED) != loose;
+		if (k.unmarked)
+			leave_marks(&k, a, 1);
 	}
-	rs_note_use(e, q);
-	if (unmarked)
-		leave_marks(e, x, n, q, loose, looked_up);
-	if (e->config.order && !queue.stream &&
-	    !__atomic_load_n(&e->legacy_unseen, __ATOMIC_RELAXED))
-		__atomic_store_n(&e->legacy_unseen, 1, __ATOMIC_RELAXED);
-	return moment;
+	return end(&k, queue);
 }
 
 int rs_follow_loosely(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)

@@ -703,7 +703,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	rs_where_fini(e);
 	rs_arena_fini(e);
 	rs_memory_fini(e);
-	rs_segment_fini(e);
+	rs_logs_fini(e);
 	for (i = 0; i < e->queues.n; i++) {
 		event = e->queues.v[i].final_event;
 		if (event)

@@ -306,6 +306,13 @@ static inline uint64_t rs_engine_moment(const struct rs_engine *e)
  */
 uint64_t rs_engine_again(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 			 const struct rs_access *x, unsigned n, uint64_t generation);
+/*
+ * The same for a call that may read and write all memory that any of n words of 8 bytes points into, and none other. No
+ * device address is less than RS_ADDR_LEAST.
+ */
+#define RS_ADDR_LEAST 4096u
+uint64_t rs_engine_again_words(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			       const void *words, unsigned n);
 
 /*
  * Both keep errno. A launch of many kernels and copies at once (a graph): before for each in an order that the graph allows,

@@ -780,13 +780,17 @@ void rs_replay_finish_ctx(struct rs_engine *e, uint64_t ctx);
 /* generator.c */
 void rs_draws_free(struct rs_engine *e, struct rs_segment *s);
 
+/* pairing.c */
+void rs_log_spare(struct rs_engine *e, struct rs_segment *s);
+void rs_log_take_spare(struct rs_engine *e, struct rs_segment *s);
+void rs_logs_fini(struct rs_engine *e);
+
 /* window.c */
 struct rs_window *rs_window_open(struct rs_engine *e, const char *text);
 struct rs_replay *rs_window_close(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w,
 				  int aborted, uint32_t *ret_q);
 void rs_windows_balance(struct rs_engine *e, const struct rs_thread *t, int64_t bytes);
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s);
-void rs_segment_fini(struct rs_engine *e);
 void rs_segment_note(struct rs_engine *e, struct rs_segment *s, enum rs_check_kind kind,
 		     struct rs_alloc *a, uint64_t off, uint64_t len,
 		     const struct rs_writer *writer);

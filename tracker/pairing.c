@@ -13,6 +13,42 @@
 /* How far the log is searched for a call that the replay skipped to. */
 #define RESYNC 256u
 
+/* Forwards are as long as those before: a log that grows anew each time costs more than its entries. */
+void rs_log_spare(struct rs_engine *e, struct rs_segment *s)
+{
+	if (e->nspare_logs == RS_LOG_ROOMS) {
+		free(s->log.v);
+		free(s->accesses.v);
+		return;
+	}
+	e->spare_logs[e->nspare_logs++] = (struct rs_log_room){.log = s->log.v,
+							       .log_cap = s->log.cap,
+							       .accesses = s->accesses.v,
+							       .accesses_cap = s->accesses.cap};
+}
+
+void rs_log_take_spare(struct rs_engine *e, struct rs_segment *s)
+{
+	const struct rs_log_room *r;
+
+	if (!e->nspare_logs)
+		return;
+	r = &e->spare_logs[--e->nspare_logs];
+	s->log.v = r->log;
+	s->log.cap = r->log_cap;
+	s->accesses.v = r->accesses;
+	s->accesses.cap = r->accesses_cap;
+}
+
+void rs_logs_fini(struct rs_engine *e)
+{
+	while (e->nspare_logs) {
+		e->nspare_logs--;
+		free(e->spare_logs[e->nspare_logs].log);
+		free(e->spare_logs[e->nspare_logs].accesses);
+	}
+}
+
 static enum rs_class class_at(const struct rs_window *w, const struct rs_range *r)
 {
 	const struct rs_touch *t =

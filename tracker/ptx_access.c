@@ -470,6 +470,20 @@ static void put_word(struct analysis *an, struct rs_ptx_bounds *b, uint32_t offs
 	}
 }
 
+static void put_decides(struct analysis *an, struct rs_ptx_bounds *b)
+{
+	struct rs_bound_bytes *d = rs_aff_alloc(an->out, (b->natoms + 1) * sizeof(*d));
+
+	for (uint32_t i = 0; i < b->natoms; i++) {
+		const struct rs_bound_atom *a = &b->atoms[i];
+
+		if (a->kind == RS_AFF_PARAM)
+			d[b->ndecides++] = (struct rs_bound_bytes){
+				(uint32_t)a->a, (uint32_t)(a->b < 0 ? -a->b : a->b)};
+	}
+	b->decides = d;
+}
+
 /* The words in the order of their offsets; all of them if any may be used. */
 static void finish(struct analysis *an)
 {
@@ -495,6 +509,7 @@ static void finish(struct analysis *an)
 		memcpy(atoms, an->build.atoms, an->build.natoms * sizeof(*atoms));
 	b->atoms = atoms;
 	b->natoms = an->build.natoms;
+	put_decides(an, b);
 	an->k->bounds = b;
 }
 

@@ -73,4 +73,11 @@ struct rs_ptx_extent {
 void rs_ptx_access_eval(const struct rs_ptx_kernel *k, uint32_t word, enum rs_ptx_dir dir,
 			const struct rs_ptx_launch *launch, struct rs_ptx_extent *ret_extent);
 
+/*
+ * Are all bounds the same for two launches of the same grid and blocks whose parameters are these, `n` bytes each? They do
+ * not depend on pointers that are only added to. 0: they have to be evaluated.
+ */
+int rs_ptx_access_same(const struct rs_ptx_kernel *k, const uint8_t *a, const uint8_t *b,
+		       uint64_t n);
+
 #endif

@@ -77,10 +77,16 @@ struct rs_bound_side {
 	uint8_t unknown; /* an access that could not be described */
 };
 
+/* Bytes of the parameter block. */
+struct rs_bound_bytes {
+	uint32_t at, n;
+};
+
 struct rs_ptx_bounds {
 	const struct rs_bound_atom *atoms;
-	uint32_t natoms;
-	struct rs_bound_side (*words)[2]; /* by word: reads, writes */
+	uint32_t natoms, ndecides;
+	const struct rs_bound_bytes *decides; /* what the atoms read of a launch's parameters */
+	struct rs_bound_side (*words)[2];     /* by word: reads, writes */
 };
 
 /* ptx_linear.c: forms at one launch. */

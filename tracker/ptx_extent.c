@@ -397,3 +397,16 @@ void rs_ptx_access_eval(const struct rs_ptx_kernel *k, uint32_t word, enum rs_pt
 	ret_extent->dense = x.npieces == 1 && x.piece[0].offset <= x.lo &&
 			    x.piece[0].offset + x.piece[0].bytes >= x.hi;
 }
+
+int rs_ptx_access_same(const struct rs_ptx_kernel *k, const uint8_t *a, const uint8_t *b,
+		       uint64_t n)
+{
+	for (uint32_t i = 0; k->bounds && i < k->bounds->ndecides; i++) {
+		struct rs_bound_bytes d = k->bounds->decides[i];
+
+		/* outside of both blocks it is unknown in both */
+		if ((uint64_t)d.at + d.n <= n && memcmp(a + d.at, b + d.at, d.n))
+			return 0;
+	}
+	return 1;
+}

@@ -190,33 +190,6 @@ static void pass_on(struct rs_engine *e, struct rs_window *w, enum rs_check_kind
 		rs_place_note(e, w, kind, r->alloc, r->off, r->len, &r->writer);
 }
 
-/* Forwards are as long as those before: a log that grows anew each time costs more than its entries. */
-static void spare_log(struct rs_engine *e, struct rs_segment *s)
-{
-	if (e->nspare_logs == RS_LOG_ROOMS) {
-		free(s->log.v);
-		free(s->accesses.v);
-		return;
-	}
-	e->spare_logs[e->nspare_logs++] = (struct rs_log_room){.log = s->log.v,
-							       .log_cap = s->log.cap,
-							       .accesses = s->accesses.v,
-							       .accesses_cap = s->accesses.cap};
-}
-
-static void take_spare_log(struct rs_engine *e, struct rs_segment *s)
-{
-	const struct rs_log_room *r;
-
-	if (!e->nspare_logs)
-		return;
-	r = &e->spare_logs[--e->nspare_logs];
-	s->log.v = r->log;
-	s->log.cap = r->log_cap;
-	s->accesses.v = r->accesses;
-	s->accesses.cap = r->accesses_cap;
-}
-
 void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
 {
 	uint32_t i;
@@ -228,18 +201,9 @@ void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
 	for (i = 0; i < s->accesses.n; i++)
 		if (s->accesses.v[i].digest)
 			rs_words_put(e, s->accesses.v[i].digest);
-	spare_log(e, s);
+	rs_log_spare(e, s);
 	free(s->overwrites.v);
 	free(s);
-}
-
-void rs_segment_fini(struct rs_engine *e)
-{
-	while (e->nspare_logs) {
-		e->nspare_logs--;
-		free(e->spare_logs[e->nspare_logs].log);
-		free(e->spare_logs[e->nspare_logs].accesses);
-	}
 }
 
 static struct rs_segment *find_pending(struct rs_engine *e, const char *name, int64_t invocation)
@@ -292,7 +256,7 @@ static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct
 	}
 	if (!e->seen_step)
 		imply_step(e, name);
-	take_spare_log(e, s);
+	rs_log_take_spare(e, s);
 	s->name = name;
 	s->invocation = m->number >= 0 ? (uint64_t)m->number : rs_next_invocation(e, name);
 	s->step = e->step;

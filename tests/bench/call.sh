@@ -4,8 +4,8 @@
 # Nanoseconds per intercepted call: direct, and under the library in each mode, in one run, beside the budget. The
 # driver does nothing (tests/shim/null_driver.c), so a mode's excess over direct is the library's own time. Every
 # figure is the best of ROUNDS processes, taken in turn. States (tests/shim/call_client.c): nothing pending; a forward
-# pending whose memory the calls do not touch, no window open; inside of an open forward. Then launches a second by
-# several threads at once. From make bench: RS_BUILD.
+# pending whose memory the calls do not touch, no window open; inside of an open forward. -new: with addresses that no call
+# before had, else the call is equal to the one before. Then launches a second by several threads at once. From make bench: RS_BUILD.
 set -eu
 cd "$(dirname "$0")/../.."
 : "${RS_BUILD:=$PWD/build}" "${ROUNDS:=5}" "${LIVE:=10 1000 100000}" "${THREADS:=1 2 4 8}"
@@ -41,7 +41,8 @@ for live in $LIVE; do
 	echo "ns a call, $live live allocations, best of $ROUNDS; over: audit - direct; x: audit / direct"
 	awk '
 		BEGIN {
-			n = split("passed-through 3 copy 10 fill 10 launch-8 45 launch-64 150 launch-8-ptx 45 alloc-free 250", b)
+			n = split("passed-through 3 copy 10 fill 10 launch-8 45 launch-64 150 launch-8-ptx 45 " \
+				"copy-new 10 launch-8-new 45 launch-64-new 150 launch-8-ptx-new 45 alloc-free 250", b)
 			for (i = 1; i < n; i += 2) budget[b[i]] = b[i + 1]
 		}
 		{ key = $2 " " $1; if (!(key in best) || $3 < best[key]) best[key] = $3
@@ -53,14 +54,14 @@ for live in $LIVE; do
 			printf " %7.1f %5.1f", a - d, a / d
 		}
 		END {
-			printf "  %-14s %20s | %-30s | %-30s | %-21s |\n", "", "", "nothing pending", "forward pending",
+			printf "  %-16s %20s | %-30s | %-30s | %-21s |\n", "", "", "nothing pending", "forward pending",
 				"inside of a forward"
-			printf "  %-14s %6s %6s %6s", "", "direct", "off", "nop"
+			printf "  %-16s %6s %6s %6s", "", "direct", "off", "nop"
 			for (i = 0; i < 2; i++) printf " |%8s %8s %7s %5s", "audit", "preserve", "over", "x"
 			printf " |%8s %7s %5s | %6s\n", "audit", "over", "x", "budget"
 			for (i = 1; i <= calls; i++) {
 				c = order[i]
-				printf "  %-14s %6.1f %6.1f %6.1f", c, best[c " direct.idle"], best[c " off.idle"], best[c " nop.idle"]
+				printf "  %-16s %6.1f %6.1f %6.1f", c, best[c " direct.idle"], best[c " off.idle"], best[c " nop.idle"]
 				audit(c, "idle", 1); audit(c, "pending", 1); audit(c, "window", 0)
 				printf " | %6d\n", budget[c]
 			}

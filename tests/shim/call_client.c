@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nanoseconds per call for a few calls, as `name nanoseconds` lines: the best of several loops. Built and
+ * Nanoseconds per call for a few calls (-new: with other addresses each time), as `name nanoseconds` lines: the best of several loops. Built and
  * run by tests/bench/call.sh. With tests/shim/count_calls.c preloaded (tests/t/shim_hot.t) it counts instead:
  * `name function times` lines, for what is called during COUNTED calls that have been warmed up. Arguments:
  *
@@ -132,8 +132,20 @@ static const char ptx[] =
 FUNCTIONS(X)
 #undef X
 
-static void *f8, *f64, *fp, *params[64];
+static void *f8, *f64, *fp, *params[64], *sliding[64];
 static dptr word[64];
+
+/* Addresses in an order that does not come back within a run: each call takes the next ones. */
+#define NEW (LOOPS * N + 64)
+static dptr *fresh;
+static long at;
+
+static void slide(int n)
+{
+	for (int i = 0; i < n; i++)
+		sliding[i] = &fresh[at + i];
+	at = (at + 1) % (NEW - 64);
+}
 
 /* A forward whose state and product nobody else touches. */
 static void make_pending(void)
@@ -159,6 +171,13 @@ static void measure(dptr *p)
 	MEASURE("launch-8", cuLaunchKernel(f8, 1, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
 	MEASURE("launch-64", cuLaunchKernel(f64, 1, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
 	MEASURE("launch-8-ptx", cuLaunchKernel(fp, 1, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
+	MEASURE("copy-new", slide(2); cuMemcpyDtoDAsync_v2(fresh[at], fresh[at + 1], 1, NULL));
+	MEASURE("launch-8-new", slide(8);
+		cuLaunchKernel(f8, 1, 1, 1, 128, 1, 1, 0, NULL, sliding, NULL));
+	MEASURE("launch-64-new", slide(64);
+		cuLaunchKernel(f64, 1, 1, 1, 128, 1, 1, 0, NULL, sliding, NULL));
+	MEASURE("launch-8-ptx-new", slide(8);
+		cuLaunchKernel(fp, 1, 1, 1, 128, 1, 1, 0, NULL, sliding, NULL));
 	MEASURE("alloc-free", cuMemAlloc_v2(&t, 1024); cuMemFree_v2(t));
 }
 
@@ -226,6 +245,9 @@ int main(int argc, char **argv)
 		word[i] = p[i * 7919L % live];
 		params[i] = &word[i];
 	}
+	fresh = malloc(NEW * sizeof(*fresh));
+	for (long i = 0; fresh && i < NEW; i++)
+		fresh[i] = p[i * 7919L % live] + i / live % 1024;
 	window = !strcmp(argv[2], "window");
 	if (!strcmp(argv[2], "pending"))
 		make_pending();

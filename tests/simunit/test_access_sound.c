@@ -71,6 +71,7 @@ static int in_globals(uint64_t addr)
 }
 
 struct totals {
+	uint64_t others, same;
 	unsigned kernels, opaque, sides, known, writes, dense, faults;
 	unsigned nratio;
 	double ratio[20000];
@@ -141,6 +142,39 @@ static void note_ratio(const struct rs_ptx_extent *e, uint64_t p, int is_write)
 		totals.ratio[totals.nratio++] = (double)(e->hi - e->lo) / (double)(hi - lo);
 }
 
+/* Parameters that are said to have the same bounds: other pointers, and one other byte. Are they? */
+static int are_same(const struct rs_ptx_kernel *k, const struct rs_ptx_launch *launch,
+		    struct rs_ptx_extent (*x)[2])
+{
+	uint64_t n = launch->nparams_bytes;
+	uint8_t *other = malloc(n + 1);
+	struct rs_ptx_launch l = *launch;
+	struct rs_ptx_extent y;
+	int same = 1;
+
+	l.params = other;
+	for (uint64_t i = 0; i < n && same; i += 3) {
+		memcpy(other, launch->params, n);
+		for (uint32_t w = 0; w < k->nwords; w++)
+			if (k->words[w].offset + 8 <= n)
+				other[k->words[w].offset + 2] ^= 0x11;
+		other[i] ^= 1;
+		totals.others++;
+		if (!rs_ptx_access_same(k, launch->params, other, n))
+			continue;
+		totals.same++;
+		for (uint32_t w = 0; w < 2 * k->nwords; w++) {
+			const struct rs_ptx_extent *e = &x[w / 2][w % 2];
+
+			rs_ptx_access_eval(k, w / 2, w % 2 ? RS_PTX_WRITES : RS_PTX_READS, &l, &y);
+			same &= y.known == e->known && y.dense == e->dense && y.lo == e->lo &&
+				y.hi == e->hi;
+		}
+	}
+	free(other);
+	return same;
+}
+
 /* Checks after a run; returns what is wrong, or NULL. */
 static const char *judge(const struct rs_ptx_kernel *k, const struct rs_ptx_launch *launch,
 			 int complete)
@@ -152,6 +186,8 @@ static const char *judge(const struct rs_ptx_kernel *k, const struct rs_ptx_laun
 		for (int d = 0; d < 2; d++)
 			rs_ptx_access_eval(k, w, d ? RS_PTX_WRITES : RS_PTX_READS, launch,
 					   &x[w][d]);
+	if (!are_same(k, launch, x))
+		wrong = "bounds that are not the same";
 	for (size_t i = 0; i < nrecords && !wrong; i++)
 		if (!k->opaque && !explained(k, x, launch->params, &records[i])) {
 			tap_diag("%s of %u bytes at %" PRIx64,
@@ -456,6 +492,9 @@ int main(void)
 	}
 	for (uint64_t seed = 1; seed <= count; seed++)
 		good += (uint64_t)try_seed(seed);
+	ok(totals.same > totals.others / 10 && totals.same < totals.others,
+	   "%" PRIu64 " of %" PRIu64 " other parameters have the same bounds", totals.same,
+	   totals.others);
 	ok(good == count, "%" PRIu64 " generated kernels stay within their extents", count);
 	summary("generated");
 	try_directory(getenv("RS_KERNELS") ? getenv("RS_KERNELS") : "tests/kernels");

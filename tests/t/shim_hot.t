@@ -11,7 +11,8 @@ if SANITIZED:
 	print("1..0 # SKIP a sanitizer has its own malloc and locks")
 	sys.exit(0)
 
-CALLS = ["passed-through", "copy", "fill", "launch-8", "launch-64", "launch-8-ptx", "alloc-free"]
+CALLS = ["passed-through", "copy", "fill", "launch-8", "launch-64", "launch-8-ptx", "copy-new", "launch-8-new",
+         "launch-64-new", "launch-8-ptx-new", "alloc-free"]
 # Who enters and removes allocations excludes others.
 BUSY = {"alloc-free"}
 
