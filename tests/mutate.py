@@ -253,6 +253,11 @@ MUTATIONS = [
     ("post: a refused call has left a product", "tracker/follow.c",
      "\tif (!ok)\n\t\treturn 0;\n\trs_oplist_init", "\trs_oplist_init"),
     ("post: what a later call of the launch writes again", "tracker/follow.c", " && !x->late;", ";"),
+    ("words: what is claimed is overwritten", "tracker/calm.c",
+     "\treturn __atomic_load_n(&a->claimed, __ATOMIC_RELAXED) != k->epoch;", "\treturn 1;"),
+    ("words: no marks are left", "tracker/calm.c",
+     "\t\tif (k.unmarked)\n\t\t\tleave_marks(&k, a, 1);\n", ""),
+    ("words: waits for nobody", "tracker/calm.c", "if (!is_free(&k, a, 1))", "if (0 && !is_free(&k, a, 1))"),
     ("post: ranges of another call", "tracker/locate.c", "t->ranges_call != c->number || ", ""),
 ]
 
