@@ -230,7 +230,7 @@ struct rs_claim {
 	uint8_t cls;
 	uint32_t q; /* of the last reader of all of it, and that one's tick there */
 	uint64_t tick;
-	struct rs_readers *others; /* whom that one does not stand for: readers.c */
+	struct rs_readers *others;	/* whom that one does not stand for: readers.c */
 	struct rs_words *sample;	/* their digest at that moment, of some claims */
 	struct rs_profile_range *range; /* NULL: none is kept */
 	uint64_t range_at;		/* where in the allocation it begins */
@@ -339,10 +339,10 @@ struct rs_overwrite {
 struct rs_segment {
 	const char *name; /* interned */
 	uint64_t invocation, step;
-	uint64_t since;	   /* the last version given when the forward began */
-	uint64_t twin;	   /* inside of a capture: since of the program's */
-	const char *label; /* "forward:<name>#<n>", interned */
-	uint32_t flags;	   /* enum rs_flag, of the forward */
+	uint64_t since;		     /* the last version given when the forward began */
+	uint64_t twin;		     /* inside of a capture: since of the program's */
+	const char *label;	     /* "forward:<name>#<n>", interned */
+	uint32_t flags;		     /* enum rs_flag, of the forward */
 	uint8_t open, retired, told; /* told: what is to be said of it without a replay */
 	struct rs_race race;
 	struct rs_policy policy;
@@ -526,7 +526,7 @@ struct rs_engine {
 	uint64_t digest_queues; /* atomic: those with digests that no record has waited for yet */
 	struct rs_window *replays; /* open ones, of all threads */
 	uint64_t range_id;
-	uint32_t told_alone; /* findings of forwards that nobody replayed */
+	uint32_t told_alone;			/* findings of forwards that nobody replayed */
 	struct rs_replay *flight, **flight_end; /* records that wait for their event, in order */
 	struct rs_engine_stats stats;
 	struct rs_strings *strings;
