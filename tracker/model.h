@@ -34,6 +34,7 @@
 #include "tracker/extent.h"
 #include "tracker/findings.h"
 #include "tracker/hash.h"
+#include "tracker/log.h"
 #include "tracker/oplist.h"
 #include "tracker/records.h"
 #include "tracker/where.h"
@@ -245,32 +246,6 @@ struct rs_touch {
 	RS_VEC(struct rs_claim) claims; /* forward only; sorted, disjoint */
 	UT_hash_handle hh;
 };
-
-/* The forward's calls, to pair with the replay's. */
-struct rs_logged_access {
-	uint64_t serial, off, len;
-	uint8_t dir, cls, exact; /* cls: of writes; exact: bounds known, digest comparable */
-	uint16_t slot, piece;
-	uint16_t late;		 /* of digest: rs_access.late */
-	struct rs_words *digest; /* products */
-};
-struct rs_logged_call {
-	uint64_t ident;
-	const char *name;
-	uint64_t call;	   /* number of the call, pairs before and after */
-	uint64_t repeated; /* number of the call of a replay that was paired with it last */
-	uint64_t scalars;  /* digest of a kernel's arguments that point nowhere; 0: not known */
-	uint8_t refused;   /* the driver has not made it */
-	uint32_t first, n; /* into accesses */
-};
-
-/* Memory of a log that is gone, for the next forward's. */
-struct rs_log_room {
-	struct rs_logged_call *log;
-	struct rs_logged_access *accesses;
-	uint32_t log_cap, accesses_cap;
-};
-#define RS_LOG_ROOMS 16u
 
 /* Reasons why a window cannot vouch for itself. */
 enum rs_flag {
@@ -779,11 +754,6 @@ void rs_replay_finish_ctx(struct rs_engine *e, uint64_t ctx);
 
 /* generator.c */
 void rs_draws_free(struct rs_engine *e, struct rs_segment *s);
-
-/* pairing.c */
-void rs_log_spare(struct rs_engine *e, struct rs_segment *s);
-void rs_log_take_spare(struct rs_engine *e, struct rs_segment *s);
-void rs_logs_fini(struct rs_engine *e);
 
 /* window.c */
 struct rs_window *rs_window_open(struct rs_engine *e, const char *text);
