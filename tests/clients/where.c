@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A state that a forward has read is overwritten in overwrite(), called by inner(), called by outer(). For tests/t/where.t.
+ *
+ *	where once	one segment
+ *	where thread	overwritten by another thread
+ *	where many N	N segments, each overwritten by calls that came another way
+ *	where steps N	N steps with a segment each, the same way
+ *	where clean N	the same, but nothing that matters is overwritten
+ */
+#include "shim/include/replayshim.h"
+#include "tests/clients/drv.h"
+
+#include <pthread.h>
+
+#define APART __attribute__((noinline, noclone))
+
+static CUdeviceptr state, other, product;
+
+/* Not a tail call: the frame stays. */
+#define STAY() __asm__ volatile("" ::: "memory")
+
+static APART void overwrite(CUdeviceptr p, unsigned value)
+{
+	must(cuMemsetD32(p, value, 1)); /* HERE */
+	STAY();
+}
+
+static APART void inner(CUdeviceptr p, unsigned value)
+{
+	overwrite(p, value);
+	STAY();
+}
+
+static APART void outer(CUdeviceptr p, unsigned value)
+{
+	inner(p, value);
+	STAY();
+}
+
+static APART void right(unsigned way, unsigned depth);
+
+static APART void left(unsigned way, unsigned depth)
+{
+	if (!depth)
+		overwrite(state, way);
+	else if (way & 1)
+		right(way >> 1, depth - 1);
+	else
+		left(way >> 1, depth - 1);
+	STAY();
+}
+
+static APART void right(unsigned way, unsigned depth)
+{
+	if (!depth)
+		overwrite(state, way + 1);
+	else if (way & 1)
+		left(way >> 1, depth - 1);
+	else
+		right(way >> 1, depth - 1);
+	STAY();
+}
+
+static void segment(void)
+{
+	must(cuMemcpyDtoD(product, state, 4));
+}
+
+static void *in_thread(void *context)
+{
+	must(cuCtxSetCurrent(context));
+	outer(state, 5);
+	return NULL;
+}
+
+static void in_another(void)
+{
+	CUcontext context;
+	pthread_t t;
+
+	must(cuCtxGetCurrent(&context));
+	if (pthread_create(&t, NULL, in_thread, context) || pthread_join(t, NULL))
+		exit(3);
+}
+
+static void step(const char *kind, unsigned n)
+{
+	replayshim_step((long)n);
+	replayshim_forward_begin("block", REPLAYSHIM_NEXT);
+	segment();
+	replayshim_forward_end();
+	if (!strcmp(kind, "thread"))
+		in_another();
+	else if (!strcmp(kind, "many"))
+		left(n, 12);
+	else
+		outer(!strcmp(kind, "clean") ? other : state, n + 1);
+	replayshim_replay_begin("block", REPLAYSHIM_NEXT);
+	segment();
+	replayshim_replay_end();
+}
+
+int main(int argc, char **argv)
+{
+	CUcontext ctx;
+	const char *kind = argc > 1 ? argv[1] : "once";
+	unsigned n = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
+
+	must(cuInit(0));
+	must(cuCtxCreate(&ctx, NULL, 0, 0));
+	must(cuMemAlloc(&state, 4096));
+	must(cuMemAlloc(&other, 4096));
+	must(cuMemAlloc(&product, 4096));
+	for (unsigned i = 0; i < n; i++)
+		step(kind, i);
+	must(cuCtxSynchronize());
+	puts("done");
+	return 0;
+}
