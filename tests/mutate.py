@@ -24,7 +24,7 @@ TESTS = ["test_engine_steady", "test_ere", "test_pattern", "test_engine_ranges",
          "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_readers",
          "test_engine_notes", "test_arena",
          "test_engine_options", "test_engine_calm", "test_engine_costs", "test_gather", "test_terms", "test_contract",
-         "test_engine_random", "test_engine_faults"]
+         "test_engine_where", "test_engine_random", "test_engine_faults"]
 
 MUTATIONS = [
     ("ranges: of those that cross the innermost ends", "tracker/window.c",
@@ -37,6 +37,16 @@ MUTATIONS = [
     ("rules: the longest way counts, not the preferred", "tracker/ere.c",
      "\t\t\ts->stack[n++].code = c->y;\n\t\t\t/* fall through */", "\t\t\ts->stack[n++].code = c->x;\n\t\t\ts->stack[n].restores = 0;\n\t\t\ts->stack[n++].code = c->y;\n\t\t\tbreak;"),
     ("rules: a group is not put back", "tracker/ere.c", "\t\t\t*slot_of(m, s->stack[n].slot) = s->stack[n].old;\n", ""),
+    ("where: asked of calls that nobody names", "tracker/where.c",
+     "if (!wanted || !call ||", "if (!call ||"),
+    ("where: an answer that comes too late is another call's", "tracker/where.c",
+     "\t\t__atomic_compare_exchange_n(&e->where.ring[(entry - 1) % RS_WHERE_RING], &mine,\n"
+     "\t\t\t\t\t    mine | place, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);",
+     "\t\te->where.ring[(entry - 1) % RS_WHERE_RING] = mine | place;"),
+    ("where: not asked of calls that overwrite", "tracker/preserve.c",
+     "if (k && writer->call && k->killer.call == writer->call)", "if (0)"),
+    ("where: of a forward's culprits nothing is known", "tracker/window.c",
+     "\t\trs_where_pass_on(&r->causes, &w->seg->causes);\n", ""),
     ("plan: one that took more than was promised stays", "tracker/planned.c",
      "else if (r->status.measured > r->status.predicted)", "else if (0)"),
     ("plan: one for other segments is obeyed", "tracker/planned.c",

@@ -7,13 +7,27 @@
  *	where many N	N segments, each overwritten by calls that came another way
  *	where steps N	N steps with a segment each, the same way
  *	where clean N	the same, but nothing that matters is overwritten
+ *	where time N	as steps, and the median time of the call that overwrites, in ns
  */
 #include "shim/include/replayshim.h"
-#include "tests/clients/drv.h"
 
+#include <cuda.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #define APART __attribute__((noinline, noclone))
+
+/* With a driver that does nothing, too: tests/bench/where.py. */
+static void must(CUresult r)
+{
+	if (r == CUDA_SUCCESS)
+		return;
+	fprintf(stderr, "where: error %d\n", (int)r);
+	exit(3);
+}
 
 static CUdeviceptr state, other, product;
 
@@ -22,7 +36,7 @@ static CUdeviceptr state, other, product;
 
 static APART void overwrite(CUdeviceptr p, unsigned value)
 {
-	must(cuMemsetD32(p, value, 1)); /* HERE */
+	must(cuMemsetD8Async(p, (unsigned char)value, 4, NULL)); /* HERE */
 	STAY();
 }
 
@@ -64,7 +78,7 @@ static APART void right(unsigned way, unsigned depth)
 
 static void segment(void)
 {
-	must(cuMemcpyDtoD(product, state, 4));
+	must(cuMemcpyDtoDAsync(product, state, 4, NULL));
 }
 
 static void *in_thread(void *context)
@@ -82,6 +96,40 @@ static void in_another(void)
 	must(cuCtxGetCurrent(&context));
 	if (pthread_create(&t, NULL, in_thread, context) || pthread_join(t, NULL))
 		exit(3);
+}
+
+static unsigned long long now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (unsigned long long)ts.tv_sec * 1000000000u + (unsigned long long)ts.tv_nsec;
+}
+
+static int less(const void *a, const void *b)
+{
+	const unsigned long long *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void time_calls(unsigned n)
+{
+	unsigned long long *took = calloc(n + 1, sizeof(*took));
+
+	for (unsigned i = 0; took && i < n; i++) {
+		replayshim_step((long)i);
+		replayshim_forward_begin("block", REPLAYSHIM_NEXT);
+		segment();
+		replayshim_forward_end();
+		took[i] = now();
+		outer(state, i);
+		took[i] = now() - took[i];
+	}
+	if (took)
+		qsort(took, n, sizeof(*took), less);
+	printf("%llu\n", took ? took[n / 2] : 0);
+	free(took);
 }
 
 static void step(const char *kind, unsigned n)
@@ -112,9 +160,12 @@ int main(int argc, char **argv)
 	must(cuMemAlloc(&state, 4096));
 	must(cuMemAlloc(&other, 4096));
 	must(cuMemAlloc(&product, 4096));
-	for (unsigned i = 0; i < n; i++)
+	if (!strcmp(kind, "time"))
+		time_calls(n);
+	for (unsigned i = 0; i < n && strcmp(kind, "time"); i++)
 		step(kind, i);
 	must(cuCtxSynchronize());
-	puts("done");
+	if (strcmp(kind, "time"))
+		puts("done");
 	return 0;
 }

@@ -8,7 +8,7 @@ import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
-from harness import BUILD, done, ok, run, same, tmp
+from harness import BUILD, TOP, done, ok, run, same, tmp
 
 FEW, MANY = 4, 40
 SLACK = 512  # bytes, and a tenth of it in blocks: a table that has found its size a step later
@@ -27,6 +27,7 @@ def heap(name, program, steps, mode):
 	"""(exit status, stdout, {kind: (bytes, blocks)}, errors)"""
 	log = tmp / f"{name}.log"
 	p = run(["valgrind", "--leak-check=full", "--show-leak-kinds=all", "--num-callers=16", f"--log-file={log}",
+	         f"--suppressions={TOP / 'tests' / 'valgrind.supp'}",
 	         BUILD / "clients" / program[0], *program[1:], f"--steps={steps}"],
 	        REPLAYSHIM_MODE=mode, REPLAYSHIM_QUIET=1, REPLAYSHIM_OUT=tmp / name)
 	text = log.read_text()

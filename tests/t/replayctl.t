@@ -109,6 +109,25 @@ def hazard_records():
     return out
 
 
+def where_events():
+    """Two writers whose place is known, one in Python and one that is not, and a reader that has noticed a race."""
+    modules = [{"v": 1, "t": "module", "module": n, "path": path, "build": build}
+               for n, path, build in ((1, "/opt/app/bin/train", "0123abcd"), (2, "/usr/lib/libframework.so", ""))]
+    deep = [["/opt/venv/lib/python3.11/site-packages/frame/work.py", 55, "launch"],
+            ["/opt/app/layers.py", 88, "Norm.update"], ["/opt/app/train.py", 141, "step"], ["<string>", 1, "<module>"]]
+    stacks = [{"v": 1, "t": "stack", "stack": 3, "native": [[2, "0x11"], [1, "0x2a7c"], [0, "0x7f00aa"]], "python": deep},
+              {"v": 1, "t": "stack", "stack": 4, "native": [[2, "0x22"], [1, "0x1000"], [1, "0x1200"]], "python": []}]
+    kernel = {"kind": "kernel", "name": "E_32_4", "how": "ptx", "call": 412, "step": 1, "window": "forward:block1#0"}
+    fill = {"kind": "fill", "name": "cuMemsetD8Async", "how": "exact", "call": 9, "step": 1, "window": "", "stack": 4}
+    race = {"kind": "other", "name": "E_9", "how": "unknown", "call": 0, "step": 1, "window": ""}
+    return [begin(), finding("RS010", 1, "block1", state=MEAN, writer=kernel), *modules, *stacks,
+            finding("RS010", 2, "block1", state=MEAN, writer={**kernel, "stack": 3}),
+            finding("RS010", 2, "block1", state=QUEUE, writer=fill),
+            finding("RS031", 2, "block1", state=QUEUE, writer=race, noticed={"call": 77, "stack": 4}),
+            finding("RS013", 2, "block1", state=QUEUE, writer={**kernel, "stack": 99}),
+            stats(2, stacks_asked=25, stacks_known=24, stacks_refused=1, stacks=2, unwinder="libunwind", python="3.11"), END]
+
+
 CLEAN_EVENTS = [begin(), stats(2), END]
 CLEAN_RECORDS = [replay(1, "block10"), replay(2, "block10"), replay(1, "block9", invocation=1)]
 
@@ -130,6 +149,17 @@ def test_reports(tmp):
     ok(p.returncode == 1 and not p.stderr, "a hazard: status 1, nothing on stderr", both(p))
     golden("report-hazard.txt", p.stdout, tmp)
     ok(p.stdout.splitlines()[-1].startswith("==rs== AUDIT SUMMARY: 2 errors, 1 warning"), "last line to grep for")
+
+    d = write(f"{tmp}/where", where_events(), [replay(2, "block1", "divergence", "different", ["RS010"], stack=3)])
+    golden("report-where.txt", ctl("report", "-v", d).stdout, tmp)
+    found = json.loads(ctl("report", "--format=json", d).stdout)["runs"][0]["findings"]
+    first = next(f for f in found if f["code"] == "RS010" and f["state"]["name"])["where"]
+    ok(first["python"][1] == {"file": "/opt/app/layers.py", "line": 88, "function": "Norm.update"}
+       and first["native"][1] == {"module": "/opt/app/bin/train", "offset": "0x2a7c"}, "JSON has the frames", first)
+    noticed = next(f for f in found if f["code"] == "RS031")
+    ok("where" not in noticed and len(noticed["noticed_where"]["native"]) == 3, "and where a race was noticed", noticed)
+    p = ctl("records", "--format=csv", d)
+    ok(p.stdout.endswith(",app/layers.py:88 in Norm.update() <- app/train.py:141 in step()\n"), "records have the place", both(p))
 
     d = write(f"{tmp}/clean", CLEAN_EVENTS, CLEAN_RECORDS)
     p = ctl("report", d)
