@@ -108,6 +108,23 @@ static int find_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
+static int count_loaded(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	*(uint64_t *)arg = size > offsetof(struct dl_phdr_info, dlpi_adds) ? info->dlpi_adds : 0;
+	return 1;
+}
+
+/* Has anything been loaded since the last look? */
+static int is_news(void)
+{
+	static uint64_t loaded;
+	uint64_t now = 0, before = loaded;
+
+	dl_iterate_phdr(count_loaded, &now);
+	loaded = now;
+	return now != before;
+}
+
 /* A program that has loaded an interpreter for itself alone; the library stays then, as interpreters do. */
 static void *embedded(void)
 {
@@ -175,6 +192,8 @@ void rs_where_python_look(void)
 	if (__atomic_load_n(&python.name, __ATOMIC_ACQUIRE) ||
 	    __atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE))
 		return;
+	if (!is_news())
+		goto out;
 	if (!rs_doors_dlsym(lib, "PyGILState_GetThisThreadState"))
 		lib = embedded();
 	*(void **)&python.thread_state = rs_doors_dlsym(lib, "PyGILState_GetThisThreadState");

@@ -47,7 +47,7 @@ class Run:
 		self.options = options
 		if recompute:
 			self.command.append("--recompute=" + recompute)
-		self.steps, self.records, self.findings = [], [], []
+		self.steps, self.records, self.findings, self.stacks = [], [], [], {}
 
 	def environment(self):
 		env = {k: v for k, v in os.environ.items() if not k.startswith("REPLAYSHIM_") and k not in ("LD_PRELOAD", "JIT")}
@@ -88,7 +88,9 @@ class Run:
 			raise Failed(f"{self.name}: {len(self.steps)} steps of {STEPS} in {self.results}")
 		if self.mode:
 			self.records = [r for r in read_lines(self.rs / "records.jsonl") if r.get("t") == "replay"]
-			self.findings = [e for e in read_lines(self.rs / "events.jsonl") if e.get("t") == "finding"]
+			events = read_lines(self.rs / "events.jsonl")
+			self.findings = [e for e in events if e.get("t") == "finding"]
+			self.stacks = {e["stack"]: e for e in events if e.get("t") == "stack"}
 
 	def outcomes(self):
 		counts = {}
@@ -168,6 +170,10 @@ def check(reference, unprotected, audited, preserved, planned):
 		for part in parts:
 			if not any(part in n for n in named):
 				raise Failed(f"the audit does not name the {what} ({part}); it names {sorted(named)}")
+	for f in audited.findings:
+		stack = audited.stacks.get(f.get("writer", {}).get("stack"), {})
+		if f["code"] == "RS010" and not any(file == str(HERE / "train.py") for file, _, _ in stack.get("python", [])):
+			raise Failed(f"the audit does not say where in train.py it happened: {f}")
 	for run in (preserved, planned):
 		for part in (*PARTS, "optimizer"):
 			n = equal_steps(run, reference, part)
