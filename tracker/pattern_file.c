@@ -351,7 +351,7 @@ static void say(rs_pattern_report *report, void *arg, const char *file, const st
 static unsigned read_text(struct rs_patterns *p, unsigned limit, const char *file, char *text,
 			  size_t len, rs_pattern_report *report, void *arg)
 {
-	unsigned errors = 0, number = 0;
+	unsigned errors = 0, number = 1;
 	char *end = text + len, *eol;
 	int err = add_file(p, file);
 
@@ -359,9 +359,9 @@ static unsigned read_text(struct rs_patterns *p, unsigned limit, const char *fil
 		say(report, arg, file, NULL, err == -E2BIG ? "more than 16 files" : strerror(-err));
 		return 1;
 	}
-	for (; text < end; text = eol + 1) {
+	for (; text < end; text = eol + 1, number++) {
 		struct line l = {
-			.p = p, .number = ++number, .limit = limit, .at = text, .begin = text};
+			.p = p, .number = number, .limit = limit, .at = text, .begin = text};
 		char *zero;
 
 		eol = memchr(text, '\n', (size_t)(end - text));

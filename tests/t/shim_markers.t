@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
-from harness import BUILD, TOP, cc, done, environment, events, link_flags, ok, same, stats, tmp
+from harness import BUILD, SANITIZED, TOP, cc, done, environment, events, link_flags, ok, same, stats, tmp
 
 homes = [pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda") / "include", TOP / "build/cuda/include", BUILD / "cuda/include"]
 include = next((h for h in homes if (h / "nvtx3/nvToolsExtMem.h").exists()), None)
@@ -196,6 +196,27 @@ left = sum(e.get("left_out", 0) for e in events(many.dir) if e["t"] == "markers"
 ok(len(many.ranges()) == 512 and left >= 4000, "at most 512 different ones; how many were left out is told", (len(many.ranges()), left))
 r = Run("".join(f"push fwd layer{i}\npop\n" for i in range(6000)) + STEP, RULES)
 same((r.records(), r.stats["forwards"]), ([("layer1", 0, "match"), ("layer0", 0, "match")], 6002), "more texts than are kept are matched all the same")
+
+# --- what it costs ----------------------------------------------------------------------------------
+
+if not SANITIZED:
+	driver = tmp / "driver"
+	driver.mkdir()
+	cc("null_driver.c", "driver/libcuda.so.1", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1")
+	counter = cc("count_calls.c", "count_calls.so", "-O2", "-shared", "-fPIC")
+	bench = cc("range_bench.c", "range_bench", "-O2", f"-isystem{include}", f"-L{driver}", "-lcuda")
+	some = tmp / "some"
+	some.write_text('forward "layer([0-9]+)" inside "b"\ndomain "model" ignore "skip ([0-9]+)"\n')
+	for mode in "audit", "preserve":
+		p = subprocess.run([bench], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+		                   env=environment(sim=False, preload=[counter], LD_LIBRARY_PATH=driver, REPLAYSHIM_MODE=mode,
+		                                   REPLAYSHIM_MARKERS=some, REPLAYSHIM_QUIET=1, REPLAYSHIM_OUT=tmp / f"cost-{mode}"))
+		found = {}
+		for name, function, times in map(str.split, p.stdout.splitlines()):
+			found.setdefault(name, {})[function] = int(times)
+		for name in "other-text", "long-text", "other-domain", "by-rule":
+			same(found.get(name), {"calls": 1000}, f"{mode}: {name}: a text that was there before takes no lock and no memory")
+		ok(found.get("window", {}).get("pthread_mutex_lock"), f"{mode}: a window does, and is counted", found)
 
 # --- replayctl markers ------------------------------------------------------------------------------
 
