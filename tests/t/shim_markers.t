@@ -155,6 +155,8 @@ same((r.out, r.err), ("2 1\n3 1\n", ""), "PyTorch's own ranges: the recomputatio
 same(r.records(), [("CheckpointFunction", 1, "match"), ("CheckpointFunction", 0, "match")], "by their sequence numbers")
 r = Run(TORCH * 3)
 same([o for _, _, o in r.records()], ["match"] * 6, "without steps, over several iterations")
+r = Run(TORCH + lines("push Optimizer.step#AdamW.step, op_id = 99", "reset 2", "pop"), (TOP / "scripts/markers/pytorch.markers").read_text())
+same((r.stats["steps"], [o for _, _, o in r.records()]), (1, ["match"] * 2), "with steps by the file that is there for them")
 r = Run(TORCH, "builtin off\n")
 same((r.records(), r.out), ([], "2 2\n3 3\n"), "they can be switched off")
 own = lines("push CheckpointFunction, seq = 0, op_id = 1", "dpush replayshim forward:mine#0", "work 0", "dpop replayshim", "pop",
