@@ -255,7 +255,7 @@ LIBDIR ?= $(PREFIX)/lib
 MANS := $(wildcard scripts/man/*.1)
 
 .PHONY: install
-install: $(SHIM) $(PYHOOK) $(CTL) ## install library, replayctl, header, manual pages (PREFIX, DESTDIR)
+install: $(SHIM) $(PYHOOK) $(CTL) ## install library, replayctl, header, manual page, rules (PREFIX, DESTDIR)
 	$(call msg,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/include \
 		$(DESTDIR)$(PREFIX)/share/man/man1
@@ -265,6 +265,8 @@ install: $(SHIM) $(PYHOOK) $(CTL) ## install library, replayctl, header, manual 
 		install -m 644 $$h $(DESTDIR)$(PREFIX)/include/; done
 	$(Q)set -e; for m in $(MANS); do \
 		install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man1/; done
+	$(Q)set -e; for r in $(wildcard scripts/markers/*.markers); do \
+		install -D -m 644 $$r $(DESTDIR)$(PREFIX)/share/replayshim/markers/$${r##*/}; done
 	$(Q)set -e; for f in $(PYHOOK); do \
 		install -D -m 644 $$f $(DESTDIR)$(LIBDIR)/replayshim/python/$${f#$(O)/python/}; done
 
