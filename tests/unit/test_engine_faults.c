@@ -337,6 +337,35 @@ static unsigned run_programs(uint64_t first, uint64_t n)
 	return failed;
 }
 
+/* Neither what a forward made nor what its replay made, which is something else, could be digested. */
+static void without_digests(void)
+{
+	struct buf *product = &buf[NSTATE];
+	struct rs_engine_stats st;
+
+	fake_reset(2, 0);
+	kind_of_last = RS_ALLOC_DEVICE;
+	setup(2);
+	memset(&fault, 0, sizeof(fault));
+	fault.op = OP_DIGEST;
+	fault.one_in = fault.armed = 1;
+	for (noise = 0; noise < 2; noise++) {
+		rs_engine_push(eng, thr, noise ? "replay:x#0" : "forward:x#0");
+		launch(7, product, 0, product->bytes, &buf[0], 0, buf[0].bytes, NULL, 0);
+		rs_engine_pop(eng, thr);
+	}
+	noise = 0;
+	rs_engine_finish(eng);
+	rs_engine_stats(eng, &st);
+	ok(fault.count > 1 && !st.outcome[0] && st.outcome[1] == 1,
+	   "products that could not be compared are not equal");
+	for (unsigned i = 0; i < NTHREAD; i++)
+		rs_thread_destroy(thread[i]);
+	rs_engine_destroy(eng);
+	for (unsigned i = 0; i < NBUF; i++)
+		free_buffer(&buf[i]);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t n = programs(argc, argv, 300);
@@ -351,6 +380,7 @@ int main(int argc, char **argv)
 	audit = 1;
 	ok(!run_programs(first, n),
 	   "%" PRIu64 " programs audited while operations fail: none missed", n);
+	without_digests();
 	for (unsigned i = 0; i < OPERATIONS_N; i++)
 		ok(faults[i] || n < 100, "%s failed %lu times", operation_name[i], faults[i]);
 	return tap_done();
