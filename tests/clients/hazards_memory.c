@@ -20,7 +20,21 @@ extern char **environ;
 
 /* --- memory behind addresses ------------------------------------------------------------------ */
 
-#define G ((size_t)2 << 20) /* the granularity */
+/* The granularity. */
+#define G granularity()
+static size_t granularity(void)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+	};
+	static size_t bytes;
+
+	if (!bytes)
+		MUST(cuMemGetAllocationGranularity(&bytes, &prop,
+						   CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	return bytes;
+}
 
 static CUmemGenericAllocationHandle made[8];
 static struct {

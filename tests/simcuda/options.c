@@ -7,6 +7,7 @@
  *   SIMCUDA_CHECK=uninit    SIMCUDA_TRACE=1               SIMCUDA_FAIL=entry:count=code[,...]
  *   SIMCUDA_HANG_MS=N       how long a wait may make no progress before it is called a deadlock
  *   SIMCUDA_MAX_INSNS=N     thread-instructions of one launch before it is stopped; 0: no limit
+ *   SIMCUDA_GRANULARITY=BYTES[K|M|G]  of memory that is mapped: a power of two, 64K to 1G (2M)
  *   SIMCUDA_SCALE=N         launch and copy latencies of the profile over N, for work that is N times smaller than real
  *   SIMCUDA_CALLS=PATH      at exit: how often each entry point was called, one "entry count" a line
  *
@@ -31,6 +32,7 @@ struct sim_options sim_options = {
 	.sched = SIM_SCHED_EAGER,
 	.devices = 1,
 	.memory = 8ull << 30,
+	.granularity = 2ull << 20,
 	.cc = 75,
 	.hang_ms = 2000,
 	.scale = 1,
@@ -76,7 +78,7 @@ static int parse_u64(const char *s, uint64_t *ret, char **ret_end)
 	return 0;
 }
 
-static int parse_memory(const char *s)
+static int parse_bytes(const char *s, uint64_t *ret)
 {
 	uint64_t v;
 	char *end;
@@ -92,7 +94,22 @@ static int parse_memory(const char *s)
 		shift = 30;
 	if (end[shift ? 1 : 0] || !v || v > (1ull << 40 >> shift))
 		return -1;
-	sim_options.memory = v << shift;
+	*ret = v << shift;
+	return 0;
+}
+
+static int parse_memory(const char *s)
+{
+	return parse_bytes(s, &sim_options.memory);
+}
+
+static int parse_granularity(const char *s)
+{
+	uint64_t v;
+
+	if (parse_bytes(s, &v) || v & (v - 1) || v < 64u << 10 || v > 1u << 30)
+		return -1;
+	sim_options.granularity = v;
 	return 0;
 }
 
@@ -276,6 +293,7 @@ void sim_options_load(void)
 	} vars[] = {
 		{"SIMCUDA_DEVICES", parse_devices},
 		{"SIMCUDA_MEMORY", parse_memory},
+		{"SIMCUDA_GRANULARITY", parse_granularity},
 		{"SIMCUDA_CC", parse_cc},
 		{"SIMCUDA_SCHED", sim_options_sched},
 		{"SIMCUDA_PROFILE", parse_profile},

@@ -91,7 +91,7 @@ struct sim_options {
 	enum sim_sched_mode sched;
 	uint64_t seed;
 	unsigned devices;
-	uint64_t memory;
+	uint64_t memory, granularity;
 	int cc; /* major * 10 + minor */
 	bool check_uninit, trace;
 	unsigned hang_ms;

@@ -12,7 +12,7 @@
 
 #include "tests/simcuda/sim.h"
 
-#define SIM_GRANULARITY (2ull << 20)
+#define SIM_GRANULARITY sim_options.granularity
 #define SIM_HOST_BIT	(1u << 31) /* in access masks: the host; bit i is device i */
 
 /* ---- vaspace.c: address space apart from the arenas ---- */

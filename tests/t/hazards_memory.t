@@ -7,8 +7,12 @@ import os
 import sys
 
 os.environ.setdefault("RS_SEEDS", "10" if os.environ.get("RS_SAN") else "50")
+import hazards_rig  # noqa: E402
 from hazards_rig import MODES, Case, Run, Verdict, check_cases, check_record, diverges, each_step, ok, plan, show, twice, \
     words  # noqa: E402
+
+# A handle of 2 MiB takes the kernel several milliseconds; what is tested is the order of calls.
+hazards_rig.SEEDED["SIMCUDA_GRANULARITY"] = "64K"
 
 BLOCK = ("block", 0)
 WRITTEN = dict(faulty=dict(y=21, s=3), right=dict(y=14, s=3))

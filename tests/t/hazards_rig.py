@@ -19,6 +19,7 @@ BUILD = os.environ.get("RS_BUILD") or os.path.join(os.environ.get("RS_TOP", ".")
 SHIM = os.path.join(BUILD, "libreplayshim.so")
 SEEDS = int(os.environ.get("RS_SEEDS") or ("10" if os.environ.get("RS_SAN") else "200"))
 FRESH = ["eager", "lazy"]
+SEEDED = {}  # the environment of the runs under random schedules
 MODES = ["none", "audit", "preserve"]
 
 count = failed = 0
@@ -121,7 +122,8 @@ def each_step(client, args, mode):
     """(where, words, records, findings) of every step: eagerly, lazily, and in SEEDS schedules."""
     for schedule in FRESH + ([f"seeds={SEEDS}"] if SEEDS else []):
         seeds = schedule.startswith("seeds")
-        run = Run(client, f"{args} --{schedule}" if seeds else args, mode, "eager" if seeds else schedule)
+        run = Run(client, f"{args} --{schedule}" if seeds else args, mode, "eager" if seeds else schedule,
+                  **SEEDED if seeds else {})
         for step in range(1, SEEDS + 1) if seeds else [1]:
             yield (f"{mode}, {schedule}, step {step}, status {run.status}", run.steps.get(step, {}),
                    [r for r in run.records if r["step"] == step], [f for f in run.findings if f["step"] == step])
@@ -182,8 +184,8 @@ def check_case(client, case, streams):
     for schedule in FRESH + ([f"seeds={SEEDS}"] if SEEDS else []):
         seeds = schedule.startswith("seeds")
         steps = range(1, SEEDS + 1) if seeds else [1]
-        runs = {m: Run(client, f"{args} --{schedule}" if seeds else args, m, "eager" if seeds else schedule)
-                for m in MODES}
+        runs = {m: Run(client, f"{args} --{schedule}" if seeds else args, m, "eager" if seeds else schedule,
+                       **SEEDED if seeds else {}) for m in MODES}
         for mode, run in runs.items():
             want = case.right if mode == "preserve" else case.faulty
             wrong[mode] += [f"{schedule}: {b}" for b in check_run(case, mode, run, want, steps)]
