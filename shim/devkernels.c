@@ -5,7 +5,8 @@
  * Each kernel is a module of its own, loaded into a context at its first launch there: who needs none pays for
  * none. A kernel's arguments, the table of a move included, travel in the launch by value. So a launch allocates
  * nothing, waits for nothing and is captured into a graph like any other.
- * A kernel that the driver refuses is asked for once a context; moves then fall back to plain copies.
+ * A kernel that the driver refuses is asked for once a context; moves then fall back to plain copies, many digests
+ * to single ones.
  * Callers and locks as in devops.c.
  */
 #include "shim/arrays.h"
@@ -85,7 +86,7 @@ static CUresult load(struct rs_dev_context *c, enum rs_dev_kernel k, CUfunction 
 	if (r == CUDA_SUCCESS || r == CUDA_ERROR_OUT_OF_MEMORY)
 		return r;
 	__atomic_fetch_or(&c->refused, 1u << k, __ATOMIC_RELAXED);
-	if (k != RS_DEV_move_wide) /* drivers before 12.1 may, and there is rs_move */
+	if (k != RS_DEV_move_wide && k != RS_DEV_digest_many_wide) /* drivers before 12.1 may */
 		rs_log(RS_LOG_ERROR, "kernel %s cannot be loaded: driver error %d", kernels[k].name,
 		       (int)r);
 	return r;
@@ -174,16 +175,50 @@ int rs_dev_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_
 	return run(q, RS_DEV_diff, rs_page_count(bytes), RS_DIFF_THREADS, params);
 }
 
+/* --- tables ------------------------------------------------------------------------------------- */
+
+/* The parameter of a kernel that takes many rows: small, or wide, which is too large for a stack. */
+struct table {
+	CUfunction f;	       /* NULL: the driver takes none */
+	unsigned long long *n; /* rows and tiles of the one in use */
+	struct rs_move_row *row;
+	unsigned room;
+	struct rs_move_wide_table *wide; /* or NULL */
+	struct rs_move_table small;
+};
+
+/* As large as `rows` and the driver want; either kernel. In the context. The caller frees wide. */
+static void choose(struct table *t, struct rs_dev_context *c, uint64_t rows, enum rs_dev_kernel k,
+		   enum rs_dev_kernel wide)
+{
+	t->wide = NULL;
+	if (rows > RS_MOVE_ROWS && load(c, wide, &t->f) == CUDA_SUCCESS &&
+	    (t->wide = malloc(sizeof(*t->wide)))) {
+		t->n = &t->wide->rows;
+		t->row = t->wide->row;
+		t->room = RS_MOVE_WIDE_ROWS;
+		return;
+	}
+	if (load(c, k, &t->f) != CUDA_SUCCESS)
+		t->f = NULL;
+	t->n = &t->small.rows;
+	t->row = t->small.row;
+	t->room = RS_MOVE_ROWS;
+}
+
+static CUresult launch_table(struct table *t, struct rs_queue q, uint64_t rows, uint64_t tiles)
+{
+	t->n[0] = rows;
+	t->n[1] = tiles;
+	return launch(t->f, q, blocks_of(tiles), RS_TILE_THREADS, (void *[]){t->n});
+}
+
 /* --- many copies -------------------------------------------------------------------------------- */
 
 /* What is left of a list, and the table that takes the next part of it. */
 struct moves {
 	const struct rs_move *list, *end;
-	CUfunction f;	       /* NULL: plain copies */
-	void *table;	       /* the kernel's parameter */
-	unsigned long long *n; /* its rows and tiles */
-	struct rs_move_row *row;
-	unsigned room;
+	struct table t;
 };
 
 /* The next move, with those that continue it on both sides. 0: none is left. */
@@ -216,43 +251,18 @@ static CUresult move_part(struct moves *m, struct rs_queue q)
 	uint64_t rows = 0, tiles = 0;
 	struct rs_move x;
 
-	while (rows < m->room && next_move(m, &x)) {
-		m->row[rows++] = (struct rs_move_row){.dst = (void *)(uintptr_t)x.dst,
-						      .src = (void *)(uintptr_t)x.src,
-						      .bytes = x.bytes,
-						      .first = tiles};
+	while (rows < m->t.room && next_move(m, &x)) {
+		m->t.row[rows++] = (struct rs_move_row){.dst = (void *)(uintptr_t)x.dst,
+							.src = (void *)(uintptr_t)x.src,
+							.bytes = x.bytes,
+							.first = tiles};
 		tiles += RS_TILE_COUNT(x.dst, x.bytes);
 	}
 	if (!rows)
 		return CUDA_SUCCESS;
 	if (rows == 1) /* the driver's copy has the better choice of engines */
 		return rs_real.cuMemcpyDtoDAsync_v2(x.dst, x.src, x.bytes, rs_dev_stream(q));
-	m->n[0] = rows;
-	m->n[1] = tiles;
-	return launch(m->f, q, blocks_of(tiles), RS_TILE_THREADS, (void *[]){m->table});
-}
-
-/* A table as large as the list and the driver want. Large ones are too large for a stack. */
-static struct rs_move_wide_table *choose(struct moves *m, struct rs_dev_context *c,
-					 struct rs_move_table *small)
-{
-	struct rs_move_wide_table *wide = NULL;
-
-	if (m->end - m->list > RS_MOVE_ROWS && load(c, RS_DEV_move_wide, &m->f) == CUDA_SUCCESS &&
-	    (wide = malloc(sizeof(*wide)))) {
-		m->table = wide;
-		m->n = &wide->rows;
-		m->row = wide->row;
-		m->room = RS_MOVE_WIDE_ROWS;
-		return wide;
-	}
-	if (load(c, RS_DEV_move, &m->f) != CUDA_SUCCESS)
-		m->f = NULL;
-	m->table = small;
-	m->n = &small->rows;
-	m->row = small->row;
-	m->room = RS_MOVE_ROWS;
-	return NULL;
+	return launch_table(&m->t, q, rows, tiles);
 }
 
 static int has_array(const struct rs_move *list, uint64_t n)
@@ -265,12 +275,10 @@ static int has_array(const struct rs_move *list, uint64_t n)
 
 int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n)
 {
-	struct moves m = {.list = list, .end = list + n};
 	struct rs_dev_context *c = rs_dev_context_of(q.ctx);
-	struct rs_move_wide_table *wide = NULL;
 	CUresult result = CUDA_SUCCESS;
-	struct rs_move_table small;
 	struct rs_dev_frame f;
+	struct moves m;
 	int r;
 
 	(void)opaque;
@@ -281,12 +289,73 @@ int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uin
 	r = rs_dev_enter_queue(&f, q);
 	if (r)
 		return r;
+	m.list = list;
+	m.end = list + n;
+	m.t.f = NULL;
+	m.t.wide = NULL;
 	if (n > 1)
-		wide = choose(&m, c, &small);
-	if (!m.f)
+		choose(&m.t, c, n, RS_DEV_move, RS_DEV_move_wide);
+	if (!m.t.f)
 		result = move_plain(&m, q);
 	while (m.list < m.end && result == CUDA_SUCCESS)
 		result = move_part(&m, q);
-	free(wide);
+	free(m.t.wide);
 	return rs_dev_leave(&f, result);
+}
+
+/* --- many digests ------------------------------------------------------------------------------- */
+
+/* How many pieces of the list, from its beginning, went into the launch; 0: it has failed. */
+static uint64_t digest_part(struct table *t, struct rs_queue q, const struct rs_piece *list,
+			    uint64_t n, CUresult *ret)
+{
+	uint64_t rows = 0, chunks = 0, i;
+
+	for (i = 0; i < n && rows < t->room; i++) {
+		if (!list[i].bytes)
+			continue;
+		t->row[rows++] = (struct rs_move_row){.dst = list[i].out,
+						      .src = (void *)(uintptr_t)list[i].addr,
+						      .bytes = list[i].bytes,
+						      .first = chunks};
+		chunks += rs_digest_count(list[i].bytes);
+	}
+	*ret = rows ? launch_table(t, q, rows, chunks) : CUDA_SUCCESS;
+	return *ret == CUDA_SUCCESS ? i : 0;
+}
+
+static int digest_each(struct rs_queue q, const struct rs_piece *list, uint64_t n)
+{
+	int r = 0;
+
+	for (uint64_t i = 0; !r && i < n; i++)
+		r = rs_dev_digest(NULL, q, list[i].addr, list[i].bytes, list[i].out);
+	return r;
+}
+
+int rs_dev_digest_many(void *opaque, struct rs_queue q, const struct rs_piece *list, uint64_t n)
+{
+	struct rs_dev_context *c = rs_dev_context_of(q.ctx);
+	CUresult result = CUDA_SUCCESS;
+	uint64_t i, plain = 0, done;
+	struct rs_dev_frame f;
+	struct table t;
+	int r;
+
+	(void)opaque;
+	if (!c)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		plain += !rs_arrays_range(list[i].addr);
+	if (n < 2 || rs_unlikely(plain < n))
+		return digest_each(q, list, n);
+	r = rs_dev_enter_queue(&f, q);
+	if (r)
+		return r;
+	choose(&t, c, n, RS_DEV_digest_many, RS_DEV_digest_many_wide);
+	for (i = 0; t.f && i < n && result == CUDA_SUCCESS; i += done)
+		done = digest_part(&t, q, list + i, n - i, &result);
+	free(t.wide);
+	r = rs_dev_leave(&f, result);
+	return t.f ? r : digest_each(q, list, n);
 }

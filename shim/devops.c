@@ -264,6 +264,7 @@ const struct rs_devops rs_devops_ops = {
 	.free = op_free,
 	.copy = op_copy,
 	.digest = rs_dev_digest,
+	.digest_many = rs_dev_digest_many,
 	.move = rs_dev_move,
 	.swap = rs_dev_swap,
 	.diff = rs_dev_diff,

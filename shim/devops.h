@@ -11,6 +11,8 @@
 /* Our kernels, each a PTX file of its own name in shim/kernels. */
 #define RS_DEV_KERNELS(X)                                                                          \
 	X(digest)                                                                                  \
+	X(digest_many)                                                                             \
+	X(digest_many_wide)                                                                        \
 	X(move)                                                                                    \
 	X(move_wide)                                                                               \
 	X(swap)                                                                                    \
@@ -79,6 +81,7 @@ CUstream rs_dev_stream(struct rs_queue q);
 /* Is it one of our kernels, in whatever context? */
 int rs_dev_is_own(CUfunction f);
 int rs_dev_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out);
+int rs_dev_digest_many(void *opaque, struct rs_queue q, const struct rs_piece *list, uint64_t n);
 int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n);
 int rs_dev_swap(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes);
 int rs_dev_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,

@@ -5,7 +5,7 @@
  *
  * Everything is asynchronous and ordered by its queue, except event_sync. No operation may be called
  * with an engine lock held. None calls back into the engine. All return 0 or -errno unless said
- * otherwise; an operation that fails has had no effect, except that a move may have been made in part.
+ * otherwise; an operation that fails has had no effect, except that a move or many digests may have been made in part.
  *
  * A queue may be in a stream capture: what is put into it becomes part of the graph and runs when that is
  * launched, maybe often. An event recorded there orders work of the same capture and does nothing else.
@@ -44,6 +44,12 @@ struct rs_move {
 	uint64_t dst, src, bytes;
 };
 
+/* One of many digests: of a range, into rs_digest_count(bytes) words from result_alloc. */
+struct rs_piece {
+	uint64_t addr, bytes;
+	uint64_t *out;
+};
+
 struct rs_devops {
 	void *opaque;
 	/* Device memory, at least 256-byte aligned. -ENOMEM when there is none. */
@@ -57,6 +63,12 @@ struct rs_devops {
 	 */
 	int (*digest)(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes,
 		      uint64_t *out);
+	/*
+	 * Many digests in one operation; NULL: the device has none. The list is the caller's again on return. When it
+	 * fails, some of them may have been made.
+	 */
+	int (*digest_many)(void *opaque, struct rs_queue q, const struct rs_piece *list,
+			   uint64_t n);
 	/*
 	 * Many copies in one operation (gather, scatter). The list is the caller's again on return.
 	 * Fastest where dst and src agree modulo 16.

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many small copies of an operation list as one operation of the device: rows that are kept, shown to a replay, or put
- * back, and pages of a keep that stay.
+ * Many small copies of an operation list as one operation of the device, and many digests as another one: rows that are
+ * kept, shown to a replay, or put back, pages of a keep that stay, and the digests of all of them.
  *
- * Operations of one queue that follow each other are carried out in three turns: all keeps, then all restores, then
- * all digests. That is the order of the list, where no keep reads what an earlier restore writes, no restore writes
- * what an earlier digest reads, and no two restores write the same bytes; a list for which that is not so is cut, or
- * goes one by one.
+ * Operations of one queue that follow each other are carried out in four turns: all keeps, then the digests of what a
+ * restore is about to overwrite, then all restores, then all other digests. That is the order of the list, where no keep
+ * reads what an earlier restore writes, no digest lies between two restores of its bytes, and no two restores write the
+ * same bytes; a list for which that is not so is cut, or goes one by one.
  *
  * A move that fails may have been made in part. Keeps are copied to memory of their own and restores from there, so
- * nothing is lost by that: each is then copied alone, and what fails once more is settled as any failed copy is.
+ * nothing is lost by that: each is then copied alone, and what fails once more is settled as any failed copy is. The
+ * same holds for digests, which change nothing.
  *
  * Called by oplist.c without engine.lock; what the operations refer to is pinned.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tracker/ops.h"
 
@@ -33,13 +35,17 @@ struct gather {
 	struct rs_queue q;
 	uint32_t *restore; /* those among op, by allocation and offset */
 	uint32_t nrestore;
-	struct rs_move *move; /* one turn's */
-	uint32_t *of, nmove;  /* move[i] is that of op[of[i]] */
+	uint8_t *early; /* the digest of op[i] comes before the restores */
+	union {		/* one turn's, for op[of[i]] */
+		struct rs_move *move;
+		struct rs_piece *piece;
+	};
+	uint32_t *of, nof;
 };
 
-static int is_copy(const struct rs_op *op)
+static int is_keep(const struct rs_op *op)
 {
-	return op->kind == RS_OP_KEEP || op->kind == RS_OP_RESTORE || op->kind == RS_OP_MOVE;
+	return op->kind == RS_OP_KEEP || op->kind == RS_OP_MOVE;
 }
 
 /* A kernel that reaches the bytes from the queue's context will do as well as the driver's copy. */
@@ -57,19 +63,23 @@ static int is_small(const struct gather *g, const struct rs_op *op)
 /* How many operations from the first on may belong together. */
 static uint32_t length(const struct rs_engine *e, const struct rs_op *op, uint32_t n)
 {
-	uint32_t i, keeps = 0, restores = 0;
+	uint32_t i, keeps = 0, restores = 0, digests = 0;
 
 	for (i = 0; i < n && op[i].to == op->to && op[i].addr; i++) {
-		if (!is_copy(&op[i]) && op[i].kind != RS_OP_DIGEST)
+		if (!is_keep(&op[i]) && op[i].kind != RS_OP_RESTORE && op[i].kind != RS_OP_DIGEST)
 			break;
-		if (op[i].kind == RS_OP_RESTORE)
-			restores += op[i].len <= LARGEST;
-		else if (op[i].kind != RS_OP_DIGEST)
-			keeps += op[i].len <= LARGEST;
+		if (op[i].len > LARGEST)
+			continue;
+		keeps += is_keep(&op[i]);
+		restores += op[i].kind == RS_OP_RESTORE;
+		digests += op[i].words != NULL;
 	}
 	if (e->config.mode != RS_MODE_PRESERVE)
-		return 0;
-	return keeps >= FEWEST || restores >= FEWEST ? i : 0;
+		keeps = 0;
+	if (!e->ops->digest_many)
+		digests = 0;
+	/* of one row that is held and shown, one digest comes before the restore and one after it */
+	return keeps >= FEWEST || restores >= FEWEST || digests >= FEWEST + restores ? i : 0;
 }
 
 /* --- do they? ----------------------------------------------------------------------------------- */
@@ -107,7 +117,7 @@ static int overlap(const struct rs_op *a, const struct rs_op *b)
 	return a->alloc == b->alloc && a->off < b->off + b->len && b->off < a->off + a->len;
 }
 
-/* Would the first n do something else in three turns? */
+/* Do the first n do something else in turns? If not, g->early is known. */
 static int conflict(struct gather *g, uint32_t n)
 {
 	uint32_t i, j;
@@ -122,13 +132,18 @@ static int conflict(struct gather *g, uint32_t n)
 			return 1;
 	for (i = 0; i < n; i++) {
 		const struct rs_op *op = &g->op[i];
+		int before = 0, after = 0; /* restores of its bytes */
 
 		if (op->kind != RS_OP_KEEP && op->kind != RS_OP_DIGEST)
 			continue;
 		for (j = first_restore(g, op);
-		     j < g->nrestore && overlap(op, &g->op[g->restore[j]]); j++)
-			if (op->kind == RS_OP_KEEP ? g->restore[j] < i : g->restore[j] > i)
-				return 1;
+		     j < g->nrestore && overlap(op, &g->op[g->restore[j]]); j++) {
+			before |= g->restore[j] < i;
+			after |= g->restore[j] > i;
+		}
+		if (before && (after || op->kind == RS_OP_KEEP))
+			return 1;
+		g->early[i] = (uint8_t)after;
 	}
 	return 0;
 }
@@ -167,15 +182,15 @@ static void copy_alone(struct gather *g, struct rs_op *op)
 }
 
 /* Keeps and moves of keeps, or restores. */
-static void turn(struct gather *g, int restores)
+static void copies(struct gather *g, int restores)
 {
 	uint32_t i;
 
-	g->nmove = 0;
+	g->nof = 0;
 	for (i = 0; i < g->n; i++) {
 		struct rs_op *op = &g->op[i];
 
-		if (!is_copy(op) || (op->kind == RS_OP_RESTORE) != restores)
+		if (restores ? op->kind != RS_OP_RESTORE : !is_keep(op))
 			continue;
 		op->failed = prepare(g, op) != 0;
 		if (op->failed)
@@ -184,30 +199,103 @@ static void turn(struct gather *g, int restores)
 			copy_alone(g, op);
 			continue;
 		}
-		g->of[g->nmove] = i;
-		g->move[g->nmove++] = ends(op);
+		g->of[g->nof] = i;
+		g->move[g->nof++] = ends(op);
 	}
-	if (g->nmove >= FEWEST && !g->e->ops->move(g->e->ops->opaque, g->q, g->move, g->nmove))
+	if (g->nof >= FEWEST && !g->e->ops->move(g->e->ops->opaque, g->q, g->move, g->nof))
 		return;
-	for (i = 0; i < g->nmove; i++)
+	for (i = 0; i < g->nof; i++)
 		copy_alone(g, &g->op[g->of[i]]);
+}
+
+static void digest_alone(struct gather *g, struct rs_op *op)
+{
+	if (op->kind == RS_OP_DIGEST)
+		op->failed = rs_op_digest(g->e, op) != 0;
+	else
+		op->failed = rs_op_digest_keep(g->e, op) != 0;
+}
+
+/* Those of g->of in one operation. 0 or -errno. */
+static int digest_all(struct gather *g)
+{
+	const struct rs_devops *ops = g->e->ops;
+	struct rs_words *list = NULL;
+	uint32_t i;
+	int err;
+
+	if (g->nof < FEWEST || !ops->digest_many)
+		return -ENOTSUP;
+	for (i = g->nof; i-- > 0;) {
+		struct rs_words *w = g->op[g->of[i]].words;
+
+		w->next = list;
+		list = w;
+	}
+	err = rs_words_fill_all(g->e, g->op->to, list, g->nof);
+	for (i = 0; !err && i < g->nof; i++) {
+		const struct rs_op *op = &g->op[g->of[i]];
+
+		g->piece[i] = (struct rs_piece){op->addr, op->len, op->words->w};
+	}
+	return err ? err : ops->digest_many(ops->opaque, g->q, g->piece, g->nof);
+}
+
+static void digests(struct gather *g, int early)
+{
+	uint32_t i;
+
+	g->nof = 0;
+	for (i = 0; i < g->n; i++) {
+		struct rs_op *op = &g->op[i];
+
+		if (!op->words || op->failed || op->kind == RS_OP_RESTORE || g->early[i] != early)
+			continue;
+		if (op->len > LARGEST || op->alloc->kind == RS_ALLOC_ARRAY)
+			digest_alone(g, op);
+		else
+			g->of[g->nof++] = i;
+	}
+	if (!digest_all(g))
+		return;
+	for (i = 0; i < g->nof; i++)
+		digest_alone(g, &g->op[g->of[i]]);
+}
+
+static void kept(struct gather *g)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		if (is_keep(&g->op[i]))
+			rs_op_kept(g->e, &g->op[i], g->op[i].failed ? -EIO : 0);
 }
 
 static void run(struct gather *g)
 {
-	uint32_t i;
-
-	turn(g, 0);
-	for (i = 0; i < g->n; i++) {
-		struct rs_op *op = &g->op[i];
-
-		if (op->kind == RS_OP_KEEP || op->kind == RS_OP_MOVE)
-			op->failed = rs_op_kept(g->e, op, op->failed ? -EIO : 0) != 0;
+	if (g->e->config.mode != RS_MODE_PRESERVE) { /* a keep is its digest */
+		digests(g, 0);
+		kept(g);
+		return;
 	}
-	turn(g, 1);
-	for (i = 0; i < g->n; i++)
-		if (g->op[i].kind == RS_OP_DIGEST)
-			g->op[i].failed = rs_op_digest(g->e, &g->op[i], g->op[i].words) != 0;
+	copies(g, 0);
+	kept(g);
+	digests(g, 1);
+	copies(g, 1);
+	digests(g, 0);
+}
+
+/* Memory for n operations; 0 or -ENOMEM. All of it goes with g->move. */
+static int make_room(struct gather *g, uint32_t n)
+{
+	size_t each = sizeof(*g->restore) + sizeof(*g->of) + sizeof(*g->early);
+
+	_Static_assert(sizeof(*g->move) == sizeof(*g->piece), "they share the room");
+	g->move = malloc(n * (sizeof(*g->move) + each));
+	if (!g->move)
+		return -ENOMEM;
+	g->restore = (uint32_t *)(g->move + n);
+	g->of = g->restore + n;
+	g->early = memset(g->of + n, 0, n);
+	return 0;
 }
 
 uint32_t rs_gather_run(struct rs_engine *e, struct rs_oplist *l, uint32_t i)
@@ -215,20 +303,15 @@ uint32_t rs_gather_run(struct rs_engine *e, struct rs_oplist *l, uint32_t i)
 	struct gather g = {.e = e, .op = &l->v[i], .unordered = l->unordered};
 
 	g.n = length(e, g.op, l->n - i);
-	if (!g.n)
+	if (!g.n || make_room(&g, g.n))
 		return 0;
 	g.q = rs_queue_of(e, g.op->to);
-	g.restore = malloc(g.n * sizeof(*g.restore));
-	g.of = malloc(g.n * sizeof(*g.of));
-	g.move = malloc(g.n * sizeof(*g.move));
-	while (g.n >= FEWEST && g.restore && g.of && g.move && conflict(&g, g.n))
+	while (g.n >= FEWEST && conflict(&g, g.n))
 		g.n /= 2;
-	if (g.n < FEWEST || !g.restore || !g.of || !g.move)
-		g.n = 0;
-	else
+	if (g.n >= FEWEST)
 		run(&g);
-	free(g.restore);
-	free(g.of);
+	else
+		g.n = 0;
 	free(g.move);
 	return g.n;
 }

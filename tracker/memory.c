@@ -10,14 +10,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tracker/model.h"
+#include "tracker/ops.h"
 
-#define WORDS_MIN      8u
-#define WORDS_CLASSES  14u /* 8 << 13 words = 512 KiB, the digests of 256 MiB */
-#define WORDS_DIRECT   255u
-#define SLAB_WORDS     65536u
-#define SLAB_MAX_SLOTS 64u
-#define CAPTURE_SLAB   4096u /* words: there may be many captures */
+#define WORDS_MIN     8u
+#define WORDS_CLASSES 14u /* 8 << 13 words = 512 KiB, the digests of 256 MiB */
+#define WORDS_DIRECT  255u
+#define SLAB_WORDS    65536u
+#define SLAB_SLOTS    64u
+#define CAPTURE_SLAB  4096u /* words: there may be many captures */
 
 struct rs_words *rs_words_new(uint64_t bytes)
 {
@@ -36,15 +36,16 @@ struct rs_words *rs_words_new(uint64_t bytes)
 	return w;
 }
 
-/* Carve one slab of pinned memory into slots of a class. */
-static int refill(struct rs_engine *e, struct rs_queue q, uint8_t cls)
+/* Carve one slab of pinned memory into slots of a class, for n of which there is a use. */
+static int refill(struct rs_engine *e, struct rs_queue q, uint8_t cls, uint32_t n)
 {
 	uint32_t words = WORDS_MIN << cls, i;
 	uint32_t slots = (e->outer ? CAPTURE_SLAB : SLAB_WORDS) / words;
 	uint64_t *slab, **kept;
 	int err;
 
-	slots = slots > SLAB_MAX_SLOTS ? SLAB_MAX_SLOTS : slots ? slots : 1;
+	n = n > SLAB_SLOTS ? n : SLAB_SLOTS;
+	slots = slots > n ? n : slots ? slots : 1;
 	err = e->ops->result_alloc(e->ops->opaque, q, (uint64_t)words * slots, &slab);
 	if (err)
 		return err;
@@ -67,32 +68,94 @@ static int refill(struct rs_engine *e, struct rs_queue q, uint8_t cls)
 	return i ? 0 : -ENOMEM;
 }
 
+/* memory_lock held, here and below. */
 static struct rs_words *pop_slot(struct rs_engine *e, uint8_t cls, uint64_t ctx)
 {
 	struct rs_words **at, *w;
 
-	pthread_mutex_lock(&e->memory_lock);
 	for (at = &e->free_words[cls]; (w = *at) && w->ctx != ctx; at = &w->next)
 		;
 	if (w)
 		*at = w->next;
-	pthread_mutex_unlock(&e->memory_lock);
 	return w;
 }
 
 static void use(struct rs_engine *e, struct rs_words *w, uint64_t ctx)
 {
-	pthread_mutex_lock(&e->memory_lock);
 	w->ctx = ctx;
 	w->prev = NULL;
 	w->next = e->used_words;
 	if (w->next)
 		w->next->prev = w;
 	e->used_words = w;
-	pthread_mutex_unlock(&e->memory_lock);
 }
 
-/* memory_lock held. */
+/* Slots that there are, for the first ones of the list; returns the rest of it. *users: of what they were before. */
+static struct rs_words *give_slots(struct rs_engine *e, struct rs_words *w, uint64_t ctx,
+				   uint32_t q, uint64_t *users)
+{
+	struct rs_words *slots = NULL, *slot, *next;
+
+	pthread_mutex_lock(&e->memory_lock);
+	for (; w && w->cls != WORDS_DIRECT && (slot = pop_slot(e, w->cls, ctx)); w = next) {
+		next = w->next;
+		*users |= slot->users;
+		w->w = slot->w;
+		w->users = slot->users | RS_QBIT(q);
+		use(e, w, ctx);
+		slot->next = slots;
+		slots = slot;
+	}
+	pthread_mutex_unlock(&e->memory_lock);
+	for (; slots; slots = next) {
+		next = slots->next;
+		free(slots);
+	}
+	return w;
+}
+
+/* The first of the list is too large for a slot; *ret: the rest. */
+static int give_direct(struct rs_engine *e, struct rs_words *w, struct rs_queue q,
+		       struct rs_words **ret)
+{
+	struct rs_words *next = w->next;
+	int err = e->ops->result_alloc(e->ops->opaque, q, w->n, &w->w);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&e->memory_lock);
+	use(e, w, q.ctx);
+	pthread_mutex_unlock(&e->memory_lock);
+	*ret = next;
+	return 0;
+}
+
+/*
+ * Give n of them, linked by `next`, memory that the device may write on queue q. After an error some have it, and
+ * each may be tried again.
+ */
+int rs_words_fill_all(struct rs_engine *e, uint32_t q, struct rs_words *list, uint32_t n)
+{
+	struct rs_queue queue = rs_queue_of(e, q);
+	uint64_t users = 0;
+	int err = 0, unordered;
+
+	while (!err && (list = give_slots(e, list, queue.ctx, q, &users)))
+		err = list->cls == WORDS_DIRECT ? give_direct(e, list, queue, &list)
+						: refill(e, queue, list->cls, n);
+	unordered = rs_order_now(e, users, q);
+	return err ? err : unordered;
+}
+
+/* The same for one of them. */
+int rs_words_fill(struct rs_engine *e, uint32_t q, struct rs_words *w)
+{
+	if (w->w) /* not for the first time */
+		return rs_order_now(e, w->users, q);
+	w->next = NULL;
+	return rs_words_fill_all(e, q, w, 1);
+}
+
 static void take_off(struct rs_engine *e, struct rs_words *w)
 {
 	if (w->prev)
@@ -101,34 +164,6 @@ static void take_off(struct rs_engine *e, struct rs_words *w)
 		e->used_words = w->next;
 	if (w->next)
 		w->next->prev = w->prev;
-}
-
-/* Give w memory that the device may write on queue q. */
-int rs_words_fill(struct rs_engine *e, uint32_t q, struct rs_words *w)
-{
-	struct rs_queue queue = rs_queue_of(e, q);
-	struct rs_words *slot;
-	int err;
-
-	if (w->cls == WORDS_DIRECT) {
-		err = e->ops->result_alloc(e->ops->opaque, queue, w->n, &w->w);
-		if (!err)
-			use(e, w, queue.ctx);
-		return err;
-	}
-	slot = pop_slot(e, w->cls, queue.ctx);
-	if (!slot) {
-		err = refill(e, queue, w->cls);
-		slot = pop_slot(e, w->cls, queue.ctx);
-		if (!slot)
-			return err ? err : -ENOMEM;
-	}
-	err = rs_order_now(e, slot->users, q);
-	w->w = slot->w;
-	w->users = slot->users | RS_QBIT(q);
-	free(slot);
-	use(e, w, queue.ctx);
-	return err;
 }
 
 /* Drop a reference (engine.lock held). The slot goes back to its pool, the struct with it. */

@@ -122,14 +122,23 @@ int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to)
 	return err;
 }
 
-int rs_op_digest(struct rs_engine *e, const struct rs_op *op, struct rs_words *w)
+int rs_op_digest(struct rs_engine *e, const struct rs_op *op)
 {
-	int err = rs_words_fill(e, op->to, w);
+	int err = rs_words_fill(e, op->to, op->words);
 
 	if (!err)
 		err = e->ops->digest(e->ops->opaque, rs_queue_of(e, op->to), op->addr, op->len,
-				     w->w);
+				     op->words->w);
 	return err;
+}
+
+int rs_op_digest_keep(struct rs_engine *e, const struct rs_op *op)
+{
+	if (!op->words || !rs_op_digest(e, op))
+		return 0;
+	op->words->failed = 1;
+	/* it is a second opinion in preserve mode: its failure does not lose the bytes */
+	return e->config.mode == RS_MODE_PRESERVE ? 0 : -EIO;
 }
 
 /* Room for the bytes [op->addr, + op->len) in the arena, where wide accesses can copy them. */
@@ -154,11 +163,6 @@ int rs_op_kept(struct rs_engine *e, struct rs_op *op, int err)
 {
 	struct rs_keep *k = op->keep;
 
-	/* the digest is a second opinion in preserve mode: its failure does not lose the bytes */
-	if (!err && op->words && rs_op_digest(e, op, op->words)) {
-		op->words->failed = 1;
-		err = e->config.mode == RS_MODE_PRESERVE ? 0 : -EIO;
-	}
 	if (err && k->block) {
 		rs_block_put(e, k->block);
 		k->block = NULL;
@@ -176,7 +180,7 @@ static int take_keep(struct rs_engine *e, struct rs_op *op)
 		if (!err)
 			err = rs_op_copy(e, op, op->keep->addr, op->addr);
 	}
-	return rs_op_kept(e, op, err);
+	return rs_op_kept(e, op, err ? err : rs_op_digest_keep(e, op));
 }
 
 uint64_t rs_op_source(const struct rs_op *op)
@@ -245,7 +249,7 @@ static int run_one(struct rs_engine *e, struct rs_op *op)
 	case RS_OP_RESTORE:
 		return restore(e, op);
 	case RS_OP_DIGEST:
-		return rs_op_digest(e, op, op->words);
+		return rs_op_digest(e, op);
 	case RS_OP_SWAP:
 		return exchange(e, op);
 	case RS_OP_DIFF:

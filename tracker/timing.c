@@ -466,6 +466,18 @@ static int timed_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t
 	return op_ended(opaque, q, t, REAL->digest(REAL->opaque, q, addr, bytes, out));
 }
 
+static int timed_digest_many(void *opaque, struct rs_queue q, const struct rs_piece *list,
+			     uint64_t n)
+{
+	struct rs_timing *t;
+	uint64_t bytes = 0, i;
+
+	for (i = 0; i < n; i++)
+		bytes += list[i].bytes;
+	t = op_begins(opaque, q, RS_RATE_DIGEST, bytes);
+	return op_ended(opaque, q, t, REAL->digest_many(REAL->opaque, q, list, n));
+}
+
 static int timed_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n)
 {
 	struct rs_timing *t;
@@ -524,6 +536,7 @@ void rs_timing_init(struct rs_engine *e)
 	c->timed = (struct rs_devops){.opaque = e,
 				      .copy = timed_copy,
 				      .digest = timed_digest,
+				      .digest_many = e->ops->digest_many ? timed_digest_many : NULL,
 				      .move = timed_move,
 				      .swap = timed_swap,
 				      .diff = timed_diff,

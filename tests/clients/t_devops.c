@@ -148,6 +148,85 @@ static void test_bytes(void)
 	ops.result_free(NULL, words);
 }
 
+/* --- many digests -------------------------------------------------------------------------------- */
+
+#define PIECES 5000
+#define WORDS  (PIECES * 2 + 64)
+#define UNSET  0x5555555555555555ull
+
+/* Pieces of arena 0 that may overlap: some empty, some of whole chunks, some longer; words apart by one that stays. */
+static uint64_t make_pieces(struct rs_piece *list, uint64_t n, uint64_t *out)
+{
+	uint64_t at = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t kind = below(n > 200 ? 100 : 10), addr = below(SPACE - 20000), bytes;
+
+		bytes = kind == 0   ? 0
+			: kind == 1 ? RS_DIGEST_CHUNK
+			: kind == 2 ? 1 + below(3 * RS_DIGEST_CHUNK)
+			: kind == 3 ? 2 * RS_DIGEST_CHUNK
+				    : 1 + below(300);
+		if (kind < 4 && below(2))
+			addr &= ~15u;
+		list[i] = (struct rs_piece){arena[0] + addr, bytes, out + at};
+		at += rs_digest_count(bytes) + 1;
+	}
+	return at;
+}
+
+/* Every word against the host's; list and model are as they were. */
+static unsigned wrong_digests(const struct rs_piece *list, uint64_t n)
+{
+	static uint64_t want[16];
+	unsigned bad = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t count = rs_digest_count(list[i].bytes);
+
+		rs_digest_range(model[0] + (list[i].addr - arena[0]), list[i].bytes, want);
+		bad += memcmp(list[i].out, want, count * 8) != 0;
+		bad += list[i].out[count] != UNSET;
+	}
+	return bad;
+}
+
+static unsigned digest_once(uint64_t n, const struct rs_queue *q, uint64_t *words)
+{
+	struct rs_piece *list = malloc((n + 1) * sizeof(*list)), *sent;
+	uint64_t used = make_pieces(list, n, words);
+	unsigned bad = used > WORDS;
+
+	for (uint64_t i = 0; i < WORDS; i++)
+		words[i] = UNSET;
+	sent = malloc((n + 1) * sizeof(*list));
+	memcpy(sent, list, n * sizeof(*list));
+	if (!bad)
+		bad = ops.digest_many(NULL, *q, sent, n) != 0;
+	memset(sent, 0xee, (n + 1) * sizeof(*list)); /* ours again */
+	must(cuCtxSynchronize());
+	bad += wrong_digests(list, n);
+	free(list);
+	free(sent);
+	return bad;
+}
+
+static void test_digests(const char *what)
+{
+	static const uint64_t counts[] = {0, 1, 2, 3, 127, 128, 300, 1022, 1023, 2500, PIECES};
+	uint64_t *words;
+	unsigned bad = 0;
+
+	must(ops.result_alloc(NULL, queue[0], WORDS, &words));
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		if (digest_once(counts[i], &queue[i % 2], words)) {
+			tap_diag("%u digests", (unsigned)counts[i]);
+			bad++;
+		}
+	ok(!bad, "lists of 0 to %u digests, %s", PIECES, what);
+	ops.result_free(NULL, words);
+}
+
 /* An array is its rows, one after the other, under a made-up address. */
 static void test_arrays(void)
 {
@@ -179,6 +258,16 @@ static void test_arrays(void)
 	memcpy(model[0], model[1], bytes);
 	memcpy(model[1], got, bytes);
 	ok(same_arenas(), "copied to and fro, and swapped");
+	words[1] = words[2] = 0;
+	must(ops.digest_many(NULL, queue[0],
+			     (struct rs_piece[]){{a.base, bytes, words + 1},
+						 {arena[0], bytes, words + 3},
+						 {arena[1], 100, words + 5}},
+			     3));
+	must(cuCtxSynchronize());
+	ok(words[1] == words[3] && words[2] == words[4] &&
+		   words[5] == rs_digest_chunk(model[1], 100),
+	   "one of many digests may be an array's");
 	is_int(ops.copy(NULL, queue[0], arena[0], a.base, bytes - 1), -EINVAL, "only as a whole");
 	rs_arrays_remove(handle);
 	is_int(ops.copy(NULL, queue[0], arena[0], a.base, bytes), -EINVAL, "one that has gone");
@@ -266,6 +355,38 @@ static void test_capture(void)
 	ops.result_free(NULL, words);
 }
 
+/* The list is the graph's: it digests what is there when it runs, each time. */
+static void test_capture_digests(void)
+{
+	struct rs_piece *list = malloc(300 * sizeof(*list)), *sent = malloc(300 * sizeof(*list));
+	uint64_t *words;
+	CUgraphExec exec;
+	CUgraph g;
+
+	must(ops.result_alloc(NULL, queue[0], WORDS, &words));
+	make_pieces(list, 300, words);
+	memcpy(sent, list, 300 * sizeof(*list));
+	begin(stream[0]);
+	must(ops.digest_many(NULL, queue[0], sent, 300));
+	memset(sent, 0xee, 300 * sizeof(*list));
+	free(sent);
+	g = end(stream[0]);
+	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_KERNEL), 1, "many digests are one kernel node");
+	must(cuGraphInstantiateWithFlags(&exec, g, 0));
+	must(cuGraphDestroy(g));
+	for (int i = 0; i < 2; i++) {
+		for (uint64_t k = 0; k < WORDS; k++)
+			words[k] = UNSET;
+		scramble();
+		must(cuGraphLaunch(exec, stream[0]));
+		must(cuCtxSynchronize());
+		is_u64(wrong_digests(list, 300), 0, "launched, it digests what is there");
+	}
+	must(cuGraphExecDestroy(exec));
+	ops.result_free(NULL, words);
+	free(list);
+}
+
 static void test_capture_order(void)
 {
 	uint64_t outside, inside, after, *words;
@@ -313,6 +434,10 @@ static void test_capture_legacy(void)
 	begin(blocking);
 	is_int(ops.copy(NULL, legacy, arena[1], arena[0], 64), -EXDEV, "legacy stream: no copy");
 	is_int(ops.diff(NULL, legacy, arena[1], arena[0], 64, words), -EXDEV, "no kernel");
+	is_int(ops.digest_many(NULL, legacy,
+			       (struct rs_piece[]){{arena[0], 64, words}, {arena[1], 64, words}},
+			       2),
+	       -EXDEV, "no digests");
 	is_int(ops.move(NULL, legacy, &(struct rs_move){arena[1], arena[0], 64}, 1), -EXDEV,
 	       "no move");
 	is_int(ops.event_record(NULL, legacy, &event), -EXDEV, "no event");
@@ -493,6 +618,14 @@ static void test_refused(void)
 	test_moves("where the driver does not take the wide kernel");
 	is_int((int)rig_logged, 0, "which is no error");
 	close_context();
+	open_context("cuModuleLoadData:3=222"); /* the first one is that of a single digest */
+	test_digests("where the driver does not take the wide kernel");
+	is_int((int)rig_logged, 0, "which is no error");
+	close_context();
+	open_context("cuModuleLoadData:2=209,cuModuleLoadData:3=209");
+	test_digests("where the driver takes none of many");
+	is_int((int)rig_logged, 1, "which is said, once");
+	close_context();
 	open_context("cuModuleLoadData:1=209,cuModuleLoadData:2=209,cuModuleLoadData:3=209");
 	test_moves("where the driver takes no kernel");
 	is_int((int)rig_logged, 1, "which is said, once");
@@ -520,12 +653,14 @@ int main(void)
 	got = malloc(SPACE);
 	open_context("");
 	test_capture();
+	test_capture_digests();
 	for (unsigned i = 0; i < 5; i++) {
 		char spec[32];
 
 		snprintf(spec, sizeof(spec), "random:%u", i);
 		must(simcuda_set_schedule(spec));
 		test_moves(spec);
+		test_digests(spec);
 	}
 	test_bytes();
 	test_arrays();

@@ -5,7 +5,7 @@
  * wrong bytes.
  *
  * Single threaded. Everything the engine asks for goes through `fake_ops`; the test's own "kernels" are
- * closures on the same queues. fail_alloc/fail_copy count down to an injected failure.
+ * closures on the same queues. fail_alloc, fail_copy, fail_digest count down to an injected failure.
  *
  * Its clock: an operation begins when its queue and what it waits for have ended, and takes FAKE_OP_NS and FAKE_BYTE_NS
  * for each byte (a call: fake.call_ns; events and marks: nothing). So times are the same for every order of running.
@@ -76,7 +76,10 @@ static struct {
 	int fail_alloc, fail_copy; /* the n-th from now fails; 0: none; alloc < 0: all fail */
 	int lost;		   /* questions about events fail */
 	int fail_more;		   /* after such a copy as many more, each of its own */
+	int fail_digest;	   /* as fail_copy, and after it fail_digests more */
+	int fail_digests;
 	uint64_t copies, moves;	   /* that were asked for */
+	uint64_t digests, batches; /* of one range, of many */
 	uint64_t overlaps;	   /* of copies within a move, whose order nobody knows */
 	uint64_t live_blocks;
 	struct fake_block *blocks;
@@ -266,6 +269,17 @@ static int fake_fails(void)
 	return 1;
 }
 
+static int fake_digest_fails(void)
+{
+	if (!fake.fail_digest || --fake.fail_digest)
+		return 0;
+	if (fake.fail_digests) {
+		fake.fail_digests--;
+		fake.fail_digest = 1;
+	}
+	return 1;
+}
+
 static int fake_copy(void *o, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
 {
 	(void)o;
@@ -322,8 +336,27 @@ static int fake_diff(void *o, struct rs_queue q, uint64_t a, uint64_t b, uint64_
 static int fake_digest(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out)
 {
 	(void)o;
+	fake.digests++;
+	if (fake_digest_fails())
+		return -EIO;
 	return fake_enqueue(
 		q, (struct fake_op){.kind = FAKE_DIGEST, .src = addr, .bytes = bytes, .out = out});
+}
+
+/* Backwards, for their order is nobody's business. Of one that fails half have been made. */
+static int fake_digest_many(void *o, struct rs_queue q, const struct rs_piece *list, uint64_t n)
+{
+	int fails = fake_digest_fails();
+	uint64_t i;
+
+	(void)o;
+	fake.batches++;
+	for (i = n; i-- > (fails ? n / 2 : 0);)
+		fake_enqueue(q, (struct fake_op){.kind = FAKE_DIGEST,
+						 .src = list[i].addr,
+						 .bytes = list[i].bytes,
+						 .out = list[i].out});
+	return fails ? -EIO : 0;
 }
 
 static int fake_result_alloc(void *o, struct rs_queue q, uint64_t words, uint64_t **ret)
@@ -423,6 +456,7 @@ static const struct rs_devops fake_ops = {
 	.swap = fake_swap,
 	.diff = fake_diff,
 	.digest = fake_digest,
+	.digest_many = fake_digest_many,
 	.result_alloc = fake_result_alloc,
 	.result_free = fake_result_free,
 	.event_record = fake_event_record,
