@@ -78,6 +78,7 @@ static struct {
 	int fail_more;		   /* after such a copy as many more, each of its own */
 	int fail_digest;	   /* as fail_copy, and after it fail_digests more */
 	int fail_digests;
+	int fail_result;	   /* as fail_alloc, of result words */
 	uint64_t copies, moves;	   /* that were asked for */
 	uint64_t digests, batches; /* of one range, of many */
 	uint64_t overlaps;	   /* of copies within a move, whose order nobody knows */
@@ -210,7 +211,7 @@ static int fake_enqueue(struct rs_queue q, struct fake_op op)
 	return 0;
 }
 
-static void fake_call(unsigned stream, void (*fn)(void *), void *arg)
+static inline void fake_call(unsigned stream, void (*fn)(void *), void *arg)
 {
 	fake_enqueue((struct rs_queue){.ctx = 1, .stream = stream},
 		     (struct fake_op){.kind = FAKE_CALL, .fn = fn, .arg = arg, .ns = fake.call_ns});
@@ -361,10 +362,13 @@ static int fake_digest_many(void *o, struct rs_queue q, const struct rs_piece *l
 
 static int fake_result_alloc(void *o, struct rs_queue q, uint64_t words, uint64_t **ret)
 {
-	struct fake_slab *s = calloc(1, sizeof(*s) + words * 8);
+	struct fake_slab *s;
 
 	(void)o;
 	(void)q;
+	if (fake.fail_result && !--fake.fail_result)
+		return -ENOMEM;
+	s = calloc(1, sizeof(*s) + words * 8);
 	if (!s)
 		return -ENOMEM;
 	s->next = fake.slabs; /* pinned memory is the context's: it goes with fake_reset */

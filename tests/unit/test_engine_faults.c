@@ -93,6 +93,15 @@ static int faulty_digest(void *o, struct rs_queue q, uint64_t addr, uint64_t byt
 	return fails(OP_DIGEST) ? -EIO : fake_digest(o, q, addr, bytes, out);
 }
 
+/* Of many that fail half have been made. */
+static int faulty_digest_many(void *o, struct rs_queue q, const struct rs_piece *list, uint64_t n)
+{
+	int failed = fails(OP_DIGEST);
+	int err = fake_digest_many(o, q, list, failed ? n / 2 : n);
+
+	return failed ? -EIO : err;
+}
+
 static int faulty_result_alloc(void *o, struct rs_queue q, uint64_t words, uint64_t **ret)
 {
 	return fails(OP_RESULT_ALLOC) ? -ENOMEM : fake_result_alloc(o, q, words, ret);
@@ -136,6 +145,7 @@ static const struct rs_devops faulty_ops = {
 	.swap = faulty_swap,
 	.diff = faulty_diff,
 	.digest = faulty_digest,
+	.digest_many = faulty_digest_many,
 	.result_alloc = faulty_result_alloc,
 	.result_free = fake_result_free,
 	.event_record = faulty_event_record,
