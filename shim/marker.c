@@ -132,6 +132,7 @@ static void push(struct rs_tls *t, const struct rs_domain *d, const char *text)
 		r->builtins += m.choice->builtin;
 	}
 	r->n++;
+	r->tagged += m.contexts != 0;
 	if (m.contexts)
 		rs_pattern_opened(m.contexts);
 }

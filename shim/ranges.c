@@ -34,7 +34,7 @@ uint32_t rs_ranges_contexts(const struct rs_ranges *r)
 {
 	uint32_t contexts = 0;
 
-	for (unsigned i = 0; r && i < r->n; i++)
+	for (unsigned i = 0; r && r->tagged && i < r->n; i++)
 		contexts |= r->v[i].contexts;
 	return contexts;
 }
@@ -70,6 +70,7 @@ void rs_ranges_remove(struct rs_ranges *r, unsigned i)
 {
 	rs_ranges_shut(r, i);
 	rs_pattern_closed(r->v[i].contexts);
+	r->tagged -= r->v[i].contexts != 0;
 	r->n--;
 	memmove(&r->v[i], &r->v[i + 1], (r->n - i) * sizeof(r->v[0]));
 }

@@ -22,6 +22,7 @@ struct rs_ranges {
 	unsigned n, cap;
 	unsigned untils;   /* open windows that may end before their range */
 	unsigned builtins; /* open windows of built-in rules */
+	unsigned tagged;   /* that belong to a context */
 	unsigned lost;	   /* pushed without memory for an entry */
 	struct rs_range v[];
 };
