@@ -148,17 +148,17 @@ TORCH = lines(
 	"pop", "pop", "pop", "pop",
 	"push autograd::engine::evaluate_function: CheckpointFunctionBackward, op_id = 40",
 	"push CheckpointFunctionBackward, seq = 0, op_id = 41", "push aten::linear, seq = 6, op_id = 42", "work 0", "pop",
-	"push autograd::engine::evaluate_function: AddmmBackward0, op_id = 50", "reset 3", "pop", "pop", "pop",
-	"join", "show 0", "show 1", "show 3")
+	"push autograd::engine::evaluate_function: AddmmBackward0, op_id = 50", "work 2", "pop", "pop", "pop",
+	"join", "show 0", "show 1", "show 2", "show 3")
 r = Run(TORCH)
-same((r.out, r.err), ("2 1\n3 1\n5 1\n", ""), "PyTorch's own ranges: the recomputations in the autograd thread are preserved")
+same((r.out, r.err), ("2 1\n3 1\n4 1\n5 1\n", ""), "PyTorch's own ranges: the recomputations in the autograd thread are preserved")
 same(r.records(), [("CheckpointFunction", 1, "match"), ("CheckpointFunction", 0, "match")], "by their sequence numbers")
 r = Run(TORCH * 3)
 same([o for _, _, o in r.records()], ["match"] * 6, "without steps, over several iterations")
 r = Run(TORCH + lines("push Optimizer.step#AdamW.step, op_id = 99", "reset 2", "pop"), (TOP / "scripts/markers/pytorch.markers").read_text())
 same((r.stats["steps"], [o for _, _, o in r.records()]), (1, ["match"] * 2), "with steps by the file that is there for them")
 r = Run(TORCH, "builtin off\n")
-same((r.records(), r.out), ([], "2 2\n3 3\n5 1\n"), "they can be switched off")
+same((r.records(), r.out), ([], "2 2\n3 3\n4 1\n5 1\n"), "they can be switched off")
 own = lines("push CheckpointFunction, seq = 0, op_id = 1", "dpush replayshim forward:mine#0", "work 0", "dpop replayshim", "pop",
             "push CheckpointFunctionBackward, seq = 0, op_id = 1", "dpush replayshim replay:mine#0", "work 0", "dpop replayshim", "pop",
             "push CheckpointFunction, seq = 5, op_id = 1", "dpush replayshim forward:mine#1", "work 1", "dpop replayshim", "pop",
