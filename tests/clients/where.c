@@ -4,6 +4,7 @@
  *
  *	where once	one segment
  *	where thread	overwritten by another thread
+ *	where graph	overwritten by a node of a graph, launched by launch()
  *	where many N	N segments, each overwritten by calls that came another way
  *	where steps N	N steps with a segment each, the same way
  *	where clean N	the same, but nothing that matters is overwritten
@@ -98,6 +99,26 @@ static void in_another(void)
 		exit(3);
 }
 
+static CUgraphExec exec;
+
+static void make_graph(CUcontext ctx)
+{
+	CUDA_MEMSET_NODE_PARAMS fill = {
+		.dst = state, .elementSize = 1, .width = 4, .height = 1, .value = 9};
+	CUgraphNode node;
+	CUgraph graph;
+
+	must(cuGraphCreate(&graph, 0));
+	must(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, ctx));
+	must(cuGraphInstantiateWithFlags(&exec, graph, 0));
+}
+
+static APART void launch(void)
+{
+	must(cuGraphLaunch(exec, NULL));
+	STAY();
+}
+
 static unsigned long long now(void)
 {
 	struct timespec ts;
@@ -140,6 +161,8 @@ static void step(const char *kind, unsigned n)
 	replayshim_forward_end();
 	if (!strcmp(kind, "thread"))
 		in_another();
+	else if (!strcmp(kind, "graph"))
+		launch();
 	else if (!strcmp(kind, "many"))
 		left(n, 12);
 	else
@@ -160,6 +183,8 @@ int main(int argc, char **argv)
 	must(cuMemAlloc(&state, 4096));
 	must(cuMemAlloc(&other, 4096));
 	must(cuMemAlloc(&product, 4096));
+	if (!strcmp(kind, "graph"))
+		make_graph(ctx);
 	if (!strcmp(kind, "time"))
 		time_calls(n);
 	for (unsigned i = 0; i < n && strcmp(kind, "time"); i++)

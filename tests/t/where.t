@@ -100,6 +100,14 @@ def threads():
 	ok(has(names(findings(out)[0]), [*CHAIN, "in_thread"]), "another thread's own frames", names(findings(out)[0]))
 
 
+def graphs():
+	"""The node is described with a lock of the library's own held; where the launch is was looked at before."""
+	out, p = audit("graph", [BUILD / "clients" / "where", "graph"])
+	ok(has(names(findings(out)[0]), ["launch", "step"]) or names(findings(out)[0])[:1] == ["launch"],
+	   "a node of a graph: where the graph was launched", f"{names(findings(out)[0])} {p.stderr}")
+	same((stats(out)["stacks_asked"], stats(out)["stacks_known"]), (1, 1), "a node of a graph: known")
+
+
 def steps():
 	out, _ = audit("steps", [BUILD / "clients" / "where", "steps", "20"])
 	lines = [e["t"] for e in events(out)]
@@ -330,6 +338,7 @@ native()
 no_addresses()
 another_build()
 threads()
+graphs()
 steps()
 damaged()
 table_full()
