@@ -84,7 +84,7 @@ static int get(void *to, const void *from, size_t bytes)
 
 static const void *pointer(const void *object, unsigned offset)
 {
-	const void *p;
+	const void *p = NULL;
 
 	return object && !get(&p, (const char *)object + offset, sizeof(p)) ? p : NULL;
 }
@@ -237,7 +237,7 @@ static const void *innermost(const void *thread)
 static int32_t where_at(const void *frame, const void *code)
 {
 	const struct layout *l = &python.layout;
-	int32_t units;
+	int32_t units = 0;
 	int64_t bytes;
 
 	if (!l->start)
