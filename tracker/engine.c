@@ -704,6 +704,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	rs_arena_fini(e);
 	rs_memory_fini(e);
 	rs_logs_fini(e);
+	rs_touches_fini(e);
 	for (i = 0; i < e->queues.n; i++) {
 		event = e->queues.v[i].final_event;
 		if (event)

@@ -144,7 +144,7 @@ struct rs_bind {
  * lock may look at one that has just been freed.
  */
 struct rs_alloc {
-	/* what follow_loosely looks at, together */
+	/* what calm.c looks at, together */
 	uint32_t claimed; /* atomic: engine.claim_epoch when a segment claimed some of it last */
 	uint32_t fence;	  /* id + 1 of the queue of the shim's own last operation on live bytes */
 	uint64_t loose;	  /* atomic: its last write that was followed without the lock; a version */
@@ -244,6 +244,7 @@ struct rs_touch {
 	uint8_t overwritten; /* 1 + replays before the first write to what is claimed; 0: none */
 	RS_VEC(struct rs_span) spans;	/* sorted, disjoint */
 	RS_VEC(struct rs_claim) claims; /* forward only; sorted, disjoint */
+	struct rs_touch *spare;		/* touch.c: the next one that is not in use */
 	UT_hash_handle hh;
 };
 
@@ -507,6 +508,8 @@ struct rs_engine {
 	struct rs_strings *strings;
 	struct rs_alloc *spare_allocs; /* linked through `next` */
 	struct rs_mapping *spare_mappings;
+	struct rs_touch *spare_touches;
+	uint32_t nspare_touches;
 	struct rs_log_room spare_logs[RS_LOG_ROOMS];
 	uint32_t nspare_logs;
 	struct rs_handle *handles;   /* of backings */
@@ -551,7 +554,7 @@ struct rs_engine {
 };
 
 /*
- * Something of that which follow_loosely (access.c) looks at without the lock has changed: whoever found before that
+ * Something of that which rs_follow_loosely (calm.c) looks at without the lock has changed: whoever found before that
  * a call needs nothing must look again. Under engine.lock, after the change: who reads the new moment
  * reads what changed, too, and who was just looking keeps an old moment. Call it for: claims of an allocation, fences and what
  * they reset, the address map, queue ids, queues that stall, windows, engine.legacy_unseen taken back. A window that opens
@@ -563,7 +566,7 @@ static inline void rs_moment_next(struct rs_engine *e)
 	__atomic_store_n(&e->moment, e->moment + 1, __ATOMIC_RELEASE);
 }
 
-/* Under engine.lock, but follow_loosely (access.c) looks without it. */
+/* Under engine.lock, but rs_follow_loosely (calm.c) looks without it. */
 static inline uint64_t rs_version_next(struct rs_engine *e)
 {
 	uint64_t v = e->version + 1;
@@ -768,33 +771,7 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s);
 /* Nothing of it is needed any more, but its name and number still are. */
 void rs_segment_spend(struct rs_engine *e, struct rs_segment *s);
 uint64_t rs_next_invocation(struct rs_engine *e, const char *name);
-struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, struct rs_alloc *a);
-struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial);
-/* Index of the first claim that ends behind off. */
-uint32_t rs_claim_at(const struct rs_touch *t, uint64_t off);
-/* The same by the allocation, for which the last answer is remembered: one call asks for each of its ranges several times. */
-static inline struct rs_touch *rs_touch_of(struct rs_touch *table, const struct rs_alloc *a)
-{
-	if (!table)
-		return NULL;
-	if (a->touch && a->touch->hh.tbl == table->hh.tbl)
-		return a->touch;
-	return rs_touch_find(table, a->serial);
-}
-/* Index of the first of the touch's spans that ends behind off. */
-static inline uint32_t rs_span_at(const struct rs_touch *t, uint64_t off)
-{
-	uint32_t lo = 0, hi = t->spans.n;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (t->spans.v[mid].off + t->spans.v[mid].len <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
+#include "tracker/touch.h"
 
 #endif

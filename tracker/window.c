@@ -76,59 +76,6 @@ static struct marker parse(const char *text)
 	return m;
 }
 
-struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial)
-{
-	struct rs_touch *t;
-
-	HASH_FIND(hh, table, &serial, sizeof(serial), t);
-	if (t)
-		t->alloc->touch = t;
-	return t;
-}
-
-struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, struct rs_alloc *a)
-{
-	struct rs_touch *t = rs_touch_of(*table, a);
-
-	(void)e;
-	if (t)
-		return t;
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		return NULL;
-	t->serial = a->serial;
-	t->alloc = a;
-	a->touch = NULL;
-	HASH_ADD(hh, *table, serial, sizeof(t->serial), t);
-	if (!t->hh.tbl) { /* no memory */
-		free(t);
-		return NULL;
-	}
-	a->refs++;
-	return t;
-}
-
-static void free_touches(struct rs_engine *e, struct rs_touch **table)
-{
-	struct rs_touch *t, *tmp;
-	uint32_t i;
-
-	HASH_ITER (hh, *table, t, tmp) {
-		HASH_DEL(*table, t);
-		if (t->alloc->touch == t)
-			t->alloc->touch = NULL;
-		rs_keeps_collect(e, t->alloc);
-		rs_alloc_unref(e, t->alloc);
-		for (i = 0; i < t->claims.n; i++) {
-			rs_words_put(e, t->claims.v[i].sample);
-			rs_readers_forget(&t->claims.v[i]);
-		}
-		free(t->spans.v);
-		free(t->claims.v);
-		free(t);
-	}
-}
-
 /* Claims are void from here on; keeps that only they needed go. */
 void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 {
@@ -146,7 +93,7 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 	if (s->next)
 		s->next->prev = s->prev;
 	s->next = s->prev = NULL;
-	free_touches(e, &s->touches);
+	rs_touches_free(e, &s->touches);
 	rs_draws_free(e, s);
 	if (s->race.alloc)
 		rs_alloc_unref(e, s->race.alloc);
@@ -164,7 +111,7 @@ void rs_segment_spend(struct rs_engine *e, struct rs_segment *s)
 	rs_costs_retire(s);
 	rs_profile_retire(e, s);
 	s->spent = 1;
-	free_touches(e, &s->touches);
+	rs_touches_free(e, &s->touches);
 	rs_draws_free(e, s);
 }
 
@@ -196,7 +143,7 @@ void rs_segment_unref(struct rs_engine *e, struct rs_segment *s)
 
 	if (!s || --s->refs)
 		return;
-	free_touches(e, &s->touches);
+	rs_touches_free(e, &s->touches);
 	rs_draws_free(e, s);
 	for (i = 0; i < s->accesses.n; i++)
 		if (s->accesses.v[i].digest)
@@ -482,7 +429,7 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		rs_segment_unref(e, w->seg);
 		w->seg = NULL;
 	}
-	free_touches(e, &w->touches);
+	rs_touches_free(e, &w->touches);
 	w->rec = NULL;
 }
 
