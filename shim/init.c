@@ -35,6 +35,7 @@ enum { CAPTURE_AUTO, CAPTURE_ON, CAPTURE_OFF };
 
 static int booted, started;
 static char host[256];
+static char start_dir[4096]; /* where the program was started; empty: not known */
 
 static void boot_mode(void)
 {
@@ -136,7 +137,10 @@ __attribute__((constructor)) static void construct(void)
 	int saved = errno;
 
 	rs_init_boot();
+	rs_log_loaded();
 	if (rs_state.mode == RS_MODE_AUDIT || rs_state.mode == RS_MODE_PRESERVE) {
+		if (!getcwd(start_dir, sizeof(start_dir)))
+			start_dir[0] = '\0';
 		find_self();
 		if (rs_state.self[0]) {
 			set_nvtx();
@@ -156,26 +160,65 @@ static void complain(void *arg, const char *line)
 	rs_log(RS_LOG_WARN, "%s", line);
 }
 
+/* A name without a slash in front means the directory of the start, wherever the program has gone since. */
+static int from_start(char *path, size_t size)
+{
+	size_t len = strlen(start_dir);
+	char now[4096];
+
+	if (path[0] == '/' || !len || (getcwd(now, sizeof(now)) && !strcmp(now, start_dir)))
+		return 0;
+	if (len + 1 + strlen(path) >= size)
+		return -ENAMETOOLONG;
+	memmove(path + len + 1, path, strlen(path) + 1);
+	memcpy(path, start_dir, len);
+	path[len] = '/';
+	return 0;
+}
+
 static int expand(const char *text, long sequence, char *out, size_t size)
 {
 	struct rs_options_subst subst = {environ, getpid(), sequence, host};
+	int r = rs_options_expand(text, &subst, out, size);
 
-	return rs_options_expand(text, &subst, out, size);
+	return r ? r : from_start(out, size);
 }
 
 static void start_log(int rank)
 {
+	enum rs_log_level level = (enum rs_log_level)rs_state.opt.log;
+	const char *file = rs_state.opt.log_file;
 	char path[4096];
-	int fd = STDERR_FILENO, r = 0;
+	int r = file[0] ? expand(file, 0, path, sizeof(path)) : 0;
 
-	if (rs_state.opt.log_file[0]) {
-		r = expand(rs_state.opt.log_file, 0, path, sizeof(path));
-		fd = r ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (!r)
+		r = rs_log_setup(file[0] ? path : NULL, level, rank);
+	else
+		rs_log_setup(NULL, level, rank);
+	if (r)
+		rs_log(RS_LOG_WARN, "REPLAYSHIM_LOG_FILE=%s: %s; using stderr", file, strerror(-r));
+}
+
+/* One process' data goes into one directory: where there is some already, another is made. */
+static int open_records(void)
+{
+	char *tail = rs_state.dir + strlen(rs_state.dir);
+	int r = rs_records_open(rs_state.dir, &rs_state.records);
+	size_t room;
+
+	while (tail > rs_state.dir + 1 && tail[-1] == '/')
+		*--tail = '\0';
+	room = sizeof(rs_state.dir) - (size_t)(tail - rs_state.dir);
+	for (long n = 2; r == -EEXIST && n < 100000; n++) {
+		if (snprintf(tail, room, ".%ld", n) >= (int)room)
+			return -ENAMETOOLONG;
+		r = rs_records_open(rs_state.dir, &rs_state.records);
 	}
-	rs_log_setup(fd < 0 ? STDERR_FILENO : fd, (enum rs_log_level)rs_state.opt.log, rank);
-	if (fd < 0)
-		rs_log(RS_LOG_WARN, "REPLAYSHIM_LOG_FILE=%s: cannot be opened; using stderr",
-		       rs_state.opt.log_file);
+	/* With a process number in its name it is a number that was used before. */
+	if (!r && *tail && !strstr(rs_state.opt.out, "%p"))
+		rs_log(RS_LOG_WARN, "REPLAYSHIM_OUT=%s has data of another process; this is in %s",
+		       rs_state.opt.out, rs_state.dir);
+	return r;
 }
 
 /* %n counts up to a directory that is not there yet. */
@@ -189,7 +232,7 @@ static void start_records(void)
 		r = expand(rs_state.opt.out, n, rs_state.dir, sizeof(rs_state.dir));
 	while (!r && strstr(rs_state.opt.out, "%n") && !stat(rs_state.dir, &st) && ++n < 100000);
 	if (!r)
-		r = rs_records_open(rs_state.dir, &rs_state.records);
+		r = open_records();
 	if (r)
 		rs_log(RS_LOG_ERROR, "REPLAYSHIM_OUT=%s: %s; nothing will be recorded",
 		       rs_state.opt.out, strerror(-r));

@@ -10,6 +10,7 @@
 #include "shim/log.h"
 #include "shim/shim.h"
 #include "shim/spawn.h"
+#include "tracker/ownfd.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -17,7 +18,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -30,11 +30,7 @@ enum state { NONE, ASKED, HELD, GIVEN_UP };
 
 static enum state state;
 static char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-static struct {
-	int fd;
-	dev_t dev;
-	ino_t ino;
-} sock = {.fd = -1};
+static struct rs_ownfd sock = RS_OWNFD_NONE;
 static struct rs_wire *area;
 static uint64_t asked_ns, next_ns, started_ns;
 static int may_start, was_held;
@@ -42,19 +38,9 @@ static pid_t helper;
 
 /* --- the descriptor ------------------------------------------------------------------------------- */
 
-static int is_ours(void)
-{
-	struct stat st;
-
-	return sock.fd >= 0 && !fstat(sock.fd, &st) && st.st_dev == sock.dev &&
-	       st.st_ino == sock.ino;
-}
-
 static void hang_up(uint64_t now)
 {
-	if (is_ours())
-		close(sock.fd);
-	sock.fd = -1;
+	rs_ownfd_close(&sock);
 	if (area)
 		munmap(area, sizeof(*area));
 	area = NULL;
@@ -140,23 +126,20 @@ static void start_it(uint64_t now)
 static void dial(uint64_t now)
 {
 	struct rs_wire_request hello = {.ask = RS_WIRE_HELLO, .pid = (uint64_t)getpid()};
-	struct stat st;
 	int r = rs_wire_dial(path);
 
 	if (r == -EACCES) {
 		give_up("its folder, or who listens there, is not to be trusted");
 		return;
 	}
-	if (r >= 0 && !fstat(r, &st)) {
-		sock.fd = r;
-		sock.dev = st.st_dev;
-		sock.ino = st.st_ino;
-		r = rs_wire_ask(sock.fd, &hello);
-		if (!r) {
-			state = ASKED;
-			asked_ns = now;
-			return;
-		}
+	if (r >= 0)
+		r = rs_ownfd_adopt(&sock, r);
+	if (!r)
+		r = rs_wire_ask(rs_ownfd_get(&sock), &hello);
+	if (!r) {
+		state = ASKED;
+		asked_ns = now;
+		return;
 	}
 	hang_up(now);
 	if (may_start && (r == -ENOENT || r == -ECONNREFUSED)) {
@@ -185,7 +168,7 @@ static void take_area(int fd)
 static void listen_for_it(uint64_t now)
 {
 	struct rs_wire_answer answer;
-	int fd, r = rs_wire_answer(sock.fd, &answer, &fd);
+	int fd, r = rs_wire_answer(rs_ownfd_get(&sock), &answer, &fd);
 
 	if (r == -EAGAIN && now - asked_ns < SILENT)
 		return;
@@ -207,7 +190,7 @@ static int is_alive(uint64_t now)
 {
 	uint64_t beat = atomic_load_explicit(&area->heartbeat_ns, memory_order_relaxed);
 	char byte;
-	ssize_t n = recv(sock.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = recv(rs_ownfd_get(&sock), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
 	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 		return 0;
@@ -238,7 +221,7 @@ struct rs_wire *rs_link_area(uint64_t now_ns, int *ret_new)
 	*ret_new = 0;
 	if (helper && rs_spawn_reap(helper))
 		helper = 0;
-	if ((state == ASKED || state == HELD) && !is_ours())
+	if ((state == ASKED || state == HELD) && rs_ownfd_get(&sock) < 0)
 		hang_up(now_ns); /* the program has closed it */
 	if (state == NONE && now_ns >= next_ns)
 		dial(now_ns);
@@ -265,7 +248,5 @@ void rs_link_distrust(const char *why)
 
 void rs_link_child(void)
 {
-	if (is_ours())
-		close(sock.fd);
-	sock.fd = -1;
+	rs_ownfd_close(&sock);
 }

@@ -3,13 +3,19 @@
  * See log.h. Callers: everywhere in shim/. No locks.
  */
 #include "shim/log.h"
+#include "tracker/ownfd.h"
 #include "tracker/quiet.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <unistd.h>
 
-static int log_fd = 2, log_level = RS_LOG_WARN, log_rank;
+static struct rs_ownfd log_file = RS_OWNFD_NONE;
+static int to_file, log_level = RS_LOG_WARN, log_rank;
+static int
+	no_stderr; /* the program was started without one: whatever becomes number 2 is its own */
 static unsigned log_lines;
 
 struct out {
@@ -96,16 +102,27 @@ static void begin(struct out *o)
 
 static void flush(struct out *o)
 {
+	int fd = to_file ? rs_ownfd_get(&log_file) : no_stderr ? -1 : STDERR_FILENO;
+
 	o->text[o->len++] = '\n';
 	/* A message that cannot be delivered has nobody to be told about. */
-	(void)rs_quiet_write(log_fd, o->text, o->len);
+	if (fd >= 0)
+		(void)rs_quiet_write(fd, o->text, o->len);
 }
 
-void rs_log_setup(int fd, enum rs_log_level level, int rank)
+void rs_log_loaded(void)
 {
-	log_fd = fd;
+	no_stderr = fcntl(STDERR_FILENO, F_GETFD) < 0;
+}
+
+int rs_log_setup(const char *file, enum rs_log_level level, int rank)
+{
+	int r = file ? rs_ownfd_open(&log_file, file, 0) : 0;
+
+	to_file = file && !r;
 	log_level = level;
 	log_rank = rank;
+	return r;
 }
 
 void rs_log(enum rs_log_level level, const char *fmt, ...)

@@ -13,8 +13,10 @@
 
 enum rs_log_level { RS_LOG_ERROR, RS_LOG_WARN, RS_LOG_INFO, RS_LOG_DEBUG };
 
-/* fd: where to; level: the least important that is written; rank: for the prefix. */
-void rs_log_setup(int fd, enum rs_log_level level, int rank);
+/* Before the program runs: is there a stderr? */
+void rs_log_loaded(void);
+/* file: where to, NULL for stderr; level: the least important that is written; rank: for the prefix. -errno: stderr, too. */
+int rs_log_setup(const char *file, enum rs_log_level level, int rank);
 __attribute__((format(printf, 2, 3))) void rs_log(enum rs_log_level level, const char *fmt, ...);
 /* Not counted, not filtered. */
 __attribute__((format(printf, 1, 2))) void rs_log_say(const char *fmt, ...);

@@ -8,6 +8,7 @@
 #include "shim/guard.h"
 #include "shim/planner.h"
 #include "shim/ranges.h"
+#include "tracker/name.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,12 +297,13 @@ API(replayshim_step, (long n))
 
 static int window(const char *kind, const char *name, long invocation)
 {
-	char text[512];
+	char fit[RS_NAME_BYTES], text[RS_NAME_BYTES + 40];
 
+	rs_name_fit(fit, name ? name : "", name ? strlen(name) : 0);
 	if (invocation < 0)
-		snprintf(text, sizeof(text), "%s:%s", kind, name ? name : "");
+		snprintf(text, sizeof(text), "%s:%s", kind, fit);
 	else
-		snprintf(text, sizeof(text), "%s:%s#%ld", kind, name ? name : "", invocation);
+		snprintf(text, sizeof(text), "%s:%s#%ld", kind, fit, invocation);
 	return rs_marker_push(&rs_domain_own, text);
 }
 

@@ -15,7 +15,9 @@
 
 #include <stdint.h>
 
-#define RS_COST_NAME 128u /* with its NUL; as long as a marker's */
+#include "tracker/name.h"
+
+#define RS_COST_NAME RS_NAME_BYTES /* with its NUL */
 
 struct rs_cost_time {
 	uint64_t median_ns;

@@ -12,6 +12,7 @@
 
 #include "tracker/costing.h"
 #include "tracker/model.h"
+#include "tracker/name.h"
 
 /* Interned text: names in the model are pointers, equal texts equal pointers, kept for ever. */
 struct rs_strings {
@@ -643,19 +644,21 @@ static int piece_at(struct rs_engine *e, uint64_t addr, uint64_t max, struct rs_
 
 int rs_engine_region(struct rs_engine *e, uint64_t addr, uint64_t bytes, const char *name)
 {
+	char fit[RS_NAME_BYTES];
 	struct rs_range r;
 	uint64_t done;
 	int err = 0;
 
 	if (!name || !bytes)
 		return -EINVAL;
+	rs_name_fit(fit, name, strlen(name));
 	pthread_mutex_lock(&e->lock);
 	for (done = 0; !err && done < bytes; done += r.len)
 		if (!piece_at(e, addr + done, bytes - done, &r))
 			err = -ENOENT;
 	for (done = 0; !err && done < bytes; done += r.len) {
 		piece_at(e, addr + done, bytes - done, &r);
-		err = add_region(e, r.a, r.off, r.len, name);
+		err = add_region(e, r.a, r.off, r.len, fit);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return err;

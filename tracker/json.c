@@ -4,6 +4,7 @@
  * Callers: contract.c, planfile.c. No locks.
  */
 #include "tracker/json.h"
+#include "tracker/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,25 +73,7 @@ static void blanks(struct rs_jread *r)
 /* Length of the UTF-8 sequence at pos, 0 if it is none. */
 static size_t sequence(const struct rs_jread *r)
 {
-	const unsigned char *s = (const unsigned char *)r->text + r->pos;
-	size_t left = r->len - r->pos, n;
-	uint32_t c = *s;
-
-	if (c < 0x80)
-		return 1;
-	n = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-	if (!n || n > left)
-		return 0;
-	c &= 0x7fu >> n;
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3fu);
-	}
-	if ((n == 3 && c < 0x800) || (n == 4 && (c < 0x10000 || c > 0x10ffff)) ||
-	    (c >= 0xd800 && c < 0xe000))
-		return 0;
-	return n;
+	return rs_utf8_sequence(r->text + r->pos, r->len - r->pos);
 }
 
 /* Four hex digits at pos; -1: they are none. */

@@ -17,6 +17,7 @@
 
 #include "tracker/costing.h"
 #include "tracker/digest.h"
+#include "tracker/name.h"
 
 struct entry {
 	struct rs_plan_entry plan;
@@ -372,13 +373,15 @@ int rs_engine_retain(struct rs_engine *e, struct rs_thread *t, const char *segme
 	struct rs_cost_entry *cost;
 	struct rs_segment *s;
 	struct entry *x = NULL;
+	char fit[RS_NAME_BYTES];
 	const char *name;
 	int keep = 0;
 
-	if (!c || !segment || strlen(segment) >= RS_COST_NAME)
+	if (!c || !segment)
 		return 0;
+	rs_name_fit(fit, segment, strlen(segment));
 	pthread_mutex_lock(&e->lock);
-	name = rs_intern(e, segment);
+	name = rs_intern(e, fit);
 	s = name ? open_forward(e, t, name, invocation) : NULL;
 	if (name && invocation < 0)
 		invocation = (int64_t)(s ? s->invocation : rs_next_invocation(e, name));

@@ -6,10 +6,11 @@
  * it does not fit beside the closing brackets, left out and `overflow` set.
  */
 #include "tracker/records.h"
+#include "tracker/ownfd.h"
 #include "tracker/quiet.h"
+#include "tracker/utf8.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 #define RESERVE 64
 
 struct rs_records {
-	int fd[2];
+	struct rs_ownfd file[2];
 	_Atomic uint64_t lost;
 	_Atomic int error;   /* of the first lost line */
 	atomic_bool torn[2]; /* the file ends inside a line */
@@ -44,18 +45,13 @@ static int make_parents(char *path)
 	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
 }
 
-static int open_file(const char *dir, const char *name, int *ret_fd)
+static int open_file(const char *dir, const char *name, int is_new, struct rs_ownfd *ret)
 {
 	char path[4096];
-	int fd;
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
+	return rs_ownfd_open(ret, path, is_new);
 }
 
 int rs_records_open(const char *dir, struct rs_records **ret_records)
@@ -72,12 +68,13 @@ int rs_records_open(const char *dir, struct rs_records **ret_records)
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
-	err = open_file(dir, "records.jsonl", &r->fd[RS_RECORD_REPLAYS]);
+	/* The first of the two to be made says whose directory it is. */
+	err = open_file(dir, "events.jsonl", 1, &r->file[RS_RECORD_EVENTS]);
 	if (err)
 		goto fail;
-	err = open_file(dir, "events.jsonl", &r->fd[RS_RECORD_EVENTS]);
+	err = open_file(dir, "records.jsonl", 0, &r->file[RS_RECORD_REPLAYS]);
 	if (err) {
-		close(r->fd[RS_RECORD_REPLAYS]);
+		rs_ownfd_close(&r->file[RS_RECORD_EVENTS]);
 		goto fail;
 	}
 	*ret_records = r;
@@ -91,8 +88,8 @@ void rs_records_close(struct rs_records *r)
 {
 	if (!r)
 		return;
-	close(r->fd[0]);
-	close(r->fd[1]);
+	rs_ownfd_close(&r->file[0]);
+	rs_ownfd_close(&r->file[1]);
 	free(r);
 }
 
@@ -118,20 +115,24 @@ static int put(struct rs_json *j, const char *text, size_t len)
 	return 1;
 }
 
+/* What is no UTF-8 is taken for Latin-1, so that a line is JSON whatever a program calls its things. */
 static size_t escape(char *out, size_t room, const char *s)
 {
-	size_t n = 0;
+	size_t n = 0, bytes;
 
-	for (; *s && n + 8 < room; s++) {
+	for (; *s && n + 8 < room; s += bytes) {
 		unsigned char c = (unsigned char)*s;
 
+		bytes = rs_utf8_sequence(s, strnlen(s, 4));
 		if (c == '"' || c == '\\') {
 			out[n++] = '\\';
 			out[n++] = (char)c;
-		} else if (c < 0x20 || c == 0x7f) {
+		} else if (!bytes || c < 0x20 || c == 0x7f) {
 			n += (size_t)snprintf(out + n, room - n, "\\u%04x", c);
+			bytes = 1;
 		} else {
-			out[n++] = (char)c;
+			memcpy(out + n, s, bytes);
+			n += bytes;
 		}
 	}
 	return n;
@@ -241,12 +242,16 @@ void rs_json_close(struct rs_json *j, char bracket)
 static ssize_t write_line(struct rs_records *r, enum rs_record_file file, const char *text,
 			  size_t len)
 {
+	int fd = rs_ownfd_get(&r->file[file]);
+
+	if (fd < 0)
+		return -1;
 	if (atomic_load(&r->torn[file])) {
-		if (rs_quiet_write(r->fd[file], "\n", 1) != 1)
+		if (rs_quiet_write(fd, "\n", 1) != 1)
 			return -1;
 		atomic_store(&r->torn[file], 0);
 	}
-	return rs_quiet_write(r->fd[file], text, len);
+	return rs_quiet_write(fd, text, len);
 }
 
 void rs_records_write(struct rs_records *r, enum rs_record_file file, struct rs_json *j)

@@ -4,7 +4,8 @@
  *
  * Every line is one write(2) on an O_APPEND descriptor, so a process that is killed leaves a valid
  * prefix and lines of several threads do not mix. Nothing is buffered. A failed write is counted,
- * never fatal (quiet.h); after one that was cut short the next line starts on a line of its own. After fork the child closes nothing and writes nothing (the shim is inert there).
+ * never fatal (quiet.h); after one that was cut short the next line starts on a line of its own. The program may close our
+ * descriptors (ownfd.h). After fork the child closes nothing and writes nothing (the shim is inert there).
  * Callers: engine (records, findings), shim (begin, stats, end); any thread; no locks.
  */
 #ifndef RS_TRACKER_RECORDS_H
@@ -15,7 +16,7 @@
 
 struct rs_records;
 
-/* Creates dir (and its parents) with mode 0700 as needed. -errno on failure. */
+/* Creates dir (and its parents) with mode 0700 as needed. -EEXIST: another process has written there. -errno on failure. */
 int rs_records_open(const char *dir, struct rs_records **ret_records);
 void rs_records_close(struct rs_records *r);
 uint64_t rs_records_lost(const struct rs_records *r); /* lines that could not be written */

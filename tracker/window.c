@@ -16,10 +16,11 @@
 
 #include "tracker/callstate.h"
 #include "tracker/costing.h"
+#include "tracker/name.h"
 
 struct marker {
 	enum { MARK_OTHER, MARK_STEP, MARK_FORWARD, MARK_REPLAY } kind;
-	char name[128];
+	char name[RS_NAME_BYTES];
 	int64_t number; /* step, invocation, or -1 */
 };
 
@@ -63,15 +64,14 @@ static struct marker parse(const char *text)
 		return m;
 	hash = strrchr(name, '#');
 	len = hash ? (size_t)(hash - name) : strlen(name);
-	if (!len || len >= sizeof(m.name))
+	if (!len)
 		return m;
 	if (hash) {
 		m.number = parse_number(hash + 1);
 		if (m.number < 0)
 			return m;
 	}
-	memcpy(m.name, name, len);
-	m.name[len] = '\0';
+	rs_name_fit(m.name, name, len);
 	m.kind = text[0] == 'f' ? MARK_FORWARD : MARK_REPLAY;
 	return m;
 }

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of segments and regions: any text of a program's, in the length that plans, contracts and records have. No state. */
+#ifndef RS_TRACKER_NAME_H
+#define RS_TRACKER_NAME_H
+
+#include <stddef.h>
+
+#define RS_NAME_BYTES 128u /* with its NUL */
+
+/* The first len bytes of text. Where they are too many: their beginning and a digest of all, so that two stay two. */
+void rs_name_fit(char out[RS_NAME_BYTES], const char *text, size_t len);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* See ownfd.h. */
+#include "tracker/ownfd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* As high as the limit on descriptors allows; never one of the first three. */
+static int lift(int fd)
+{
+	static const int above[] = {700, 200, 40, 3};
+	int up = -1, error = EMFILE;
+
+	for (unsigned i = 0; i < sizeof(above) / sizeof(*above) && up < 0; i++)
+		up = fcntl(fd, F_DUPFD_CLOEXEC, above[i]);
+	if (up < 0 && fd >= 3)
+		return fd;
+	if (up < 0)
+		error = errno;
+	close(fd);
+	return up < 0 ? -error : up;
+}
+
+static int is_same(const struct rs_ownfd *o, int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_dev == o->dev && st.st_ino == o->ino;
+}
+
+int rs_ownfd_adopt(struct rs_ownfd *o, int fd)
+{
+	struct stat st;
+	int error;
+
+	fd = lift(fd);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st)) {
+		error = -errno;
+		close(fd);
+		return error;
+	}
+	o->dev = st.st_dev;
+	o->ino = st.st_ino;
+	o->path = NULL;
+	atomic_store(&o->fd, fd);
+	return 0;
+}
+
+static int open_end(const char *path, int create)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | create, 0600);
+
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, O_APPEND); /* not blocking was for the opening */
+	return fd;
+}
+
+int rs_ownfd_open(struct rs_ownfd *o, const char *path, int is_new)
+{
+	int fd = open_end(path, O_CREAT | (is_new ? O_EXCL : 0)), r;
+
+	if (fd < 0)
+		return -errno;
+	r = rs_ownfd_adopt(o, fd);
+	/* Without a name it works as well, until somebody closes it. */
+	if (!r)
+		o->path = realpath(path, NULL);
+	return r;
+}
+
+static int open_again(struct rs_ownfd *o, int gone)
+{
+	int fd = o->path ? open_end(o->path, 0) : -1;
+
+	if (fd >= 0 && !is_same(o, fd)) {
+		close(fd);
+		fd = -1;
+	}
+	if (fd >= 0)
+		fd = lift(fd);
+	if (fd < 0) {
+		errno = EBADF;
+		return -1;
+	}
+	if (atomic_compare_exchange_strong(&o->fd, &gone, fd))
+		return fd;
+	close(fd);
+	return gone; /* another thread's is there */
+}
+
+int rs_ownfd_get(struct rs_ownfd *o)
+{
+	int fd = atomic_load(&o->fd);
+
+	if (fd >= 0 && is_same(o, fd))
+		return fd;
+	return open_again(o, fd);
+}
+
+void rs_ownfd_close(struct rs_ownfd *o)
+{
+	int fd = atomic_exchange(&o->fd, -1);
+
+	if (fd >= 0 && is_same(o, fd))
+		close(fd);
+	free(o->path);
+	o->path = NULL;
+}

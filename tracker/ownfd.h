@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors that are ours in somebody else's process.
+ *
+ * Low numbers are the program's: where it has closed stdout, the next file that is opened becomes it, and must not be ours.
+ * Programs also close descriptors that are not theirs (daemons, closefrom), and then use the numbers again. So ours are
+ * moved up, out of the way, and before each use they are recognised by device and inode; a file that was closed under our
+ * hands is opened again, if its name still leads to the same file.
+ *
+ * Callers: records, shim/log.c, shim/link.c; any thread, signal handlers (rs_ownfd_get). No locks. errno may change.
+ */
+#ifndef RS_TRACKER_OWNFD_H
+#define RS_TRACKER_OWNFD_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+struct rs_ownfd {
+	_Atomic int fd; /* -1: none */
+	dev_t dev;
+	ino_t ino;
+	char *path; /* absolute; NULL: once it is gone it is gone */
+};
+
+#define RS_OWNFD_NONE                                                                              \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/*
+ * Open a file to append to, and make it (0600); `is_new`: else that is -EEXIST. Waits for nobody at the other end of a
+ * pipe. 0 or -errno.
+ */
+int rs_ownfd_open(struct rs_ownfd *o, const char *path, int is_new);
+/* fd is ours from now on, and may be another number; on failure it is closed. 0 or -errno. */
+int rs_ownfd_adopt(struct rs_ownfd *o, int fd);
+/* The number to use now, or -1 with errno set: it is not there any more. */
+int rs_ownfd_get(struct rs_ownfd *o);
+/* Nobody else uses it meanwhile. What is not ours any more stays open. */
+void rs_ownfd_close(struct rs_ownfd *o);
+
+#endif
