@@ -21,11 +21,14 @@ static int make_template(struct rs_job *job)
 	char cwd[PATH_MAX];
 	size_t n = 0;
 
+	if (!job->dir[0])
+		return -ENOENT;
 	if (job->dir[0] == '/')
-		snprintf(job->dir_abs, sizeof(job->dir_abs), "%s", job->dir);
+		cwd[0] = 0;
 	else if (!getcwd(cwd, sizeof(cwd)))
 		return -errno;
-	else if (snprintf(job->dir_abs, sizeof(job->dir_abs), "%s/%s", cwd, job->dir) >= PATH_MAX)
+	if (snprintf(job->dir_abs, sizeof(job->dir_abs), "%s%s%s", cwd, cwd[0] ? "/" : "",
+		     job->dir) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	for (const char *p = job->dir_abs; *p; p++) {
 		if (n + 2 + sizeof(tail) > sizeof(job->out))

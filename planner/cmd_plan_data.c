@@ -4,18 +4,15 @@
  * cmd_plan.c.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "planner/cmd_plan.h"
 #include "planner/ctl.h"
 #include "planner/fmt.h"
+#include "planner/outfile.h"
 #include "tracker/contract.h"
 #include "tracker/planfile.h"
 
@@ -65,7 +62,7 @@ static json_t *plan_json(const struct rs_costs *c, const struct rs_planned *p)
 			 (json_int_t)p->head.bound, "segments", segments);
 }
 
-/* Whole or not at all, and only what the library's own reader takes. */
+/* Only what the library's own reader takes. */
 static int write_plan(const char *path, const struct rs_costs *c, const struct rs_planned *p)
 {
 	json_t *o = plan_json(c, p);
@@ -73,32 +70,15 @@ static int write_plan(const char *path, const struct rs_costs *c, const struct r
 	struct rs_plan_entry *entries = NULL;
 	struct rs_jdoc_error error;
 	struct rs_plan_head head;
-	char temp[PATH_MAX];
-	int fd = -1, r = copy ? 0 : -ENOMEM;
+	int r = copy ? 0 : -ENOMEM;
 
 	if (!r)
 		r = rs_planfile_parse(copy, strlen(copy), &head, &entries, &error);
 	if (r == -EINVAL)
 		fprintf(stderr, "replayctl plan: this plan could not be read back: %s %s\n",
 			error.field, error.text);
-	if (!r && snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= (int)sizeof(temp))
-		r = -ENAMETOOLONG;
-	if (!r) {
-		mode_t mask = umask(0);
-
-		umask(mask);
-		fd = mkstemp(temp);
-		r = fd < 0 || fchmod(fd, 0666 & ~mask) ||
-				    dprintf(fd, "%s\n", text) != (int)strlen(text) + 1 || fsync(fd)
-			    ? -errno
-			    : 0;
-	}
-	if (fd >= 0 && close(fd) && !r)
-		r = -errno;
-	if (fd >= 0 && !r && rename(temp, path))
-		r = -errno;
-	if (fd >= 0 && r)
-		unlink(temp);
+	if (!r)
+		r = rs_outfile_write(path, text, 1);
 	if (r)
 		fprintf(stderr, "replayctl plan: %s: %s\n", path, strerror(-r));
 	free(entries);

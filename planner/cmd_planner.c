@@ -6,7 +6,6 @@
  * another planner won. Exit status 0: there is a planner now (or with --stop: none any more); 2 usage; 3 it cannot be.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -53,18 +52,6 @@ static int wait_for_other(const char *path)
 		nanosleep(&moment, NULL);
 	}
 	return fd < 0 ? fd : 0;
-}
-
-/* Descriptors 0 to 2 are there, so that none of ours becomes one of them. */
-static void have_stdio(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd < 3);
-	if (fd >= 0)
-		close(fd);
 }
 
 static int serve(const struct arguments *a)
@@ -139,6 +126,5 @@ int rs_cmd_planner(int argc, char **argv)
 		return stop(a.name);
 	if (a.detach && !a.has_linger)
 		a.linger = 10 * SECOND;
-	have_stdio();
 	return serve(&a);
 }

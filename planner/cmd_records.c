@@ -95,16 +95,20 @@ static void row_text(const struct rs_run *run, const struct rs_replay *r)
 {
 	char *place = place_of(run, r);
 	struct rs_fmt bytes, ns;
+	int width;
 
 	printf("%6" PRIu64 "  ", r->step);
-	printf("%*s", 24 - rs_fmt_text(stdout, r->segment), "");
+	width = rs_fmt_text(stdout, r->segment);
+	printf("%*s", width < 24 ? 24 - width : 0, "");
 	printf(" #%-4" PRIu64 " %4" PRIu64 "  %-10s %-9s %-9s %-9s %10s %9s  ", r->invocation,
 	       r->replay, rs_outcome_names[r->outcome], rs_seen_names[r->seen[RS_RUN_ENTRY]],
 	       rs_seen_names[r->seen[RS_RUN_PRODUCT]], rs_seen_names[r->seen[RS_RUN_AFTER]],
 	       rs_fmt_bytes(&bytes, r->bytes), rs_fmt_ns(&ns, r->ns));
 	codes(r->codes, ' ');
-	if (place && *place)
-		printf("  at %s", place);
+	if (place && *place) {
+		fputs("  at ", stdout);
+		rs_fmt_text(stdout, place);
+	}
 	putchar('\n');
 	free(place);
 }
@@ -128,23 +132,19 @@ static void row_csv(const struct rs_run *run, const struct rs_replay *r)
 
 static void row_json(const struct rs_run *run, const struct rs_replay *r, int first)
 {
-	json_t *o = json_pack("{s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I}",
-			      "path", run->path, "step", (json_int_t)r->step, "segment", r->segment,
-			      "invocation", (json_int_t)r->invocation, "replay",
-			      (json_int_t)r->replay, "outcome", rs_outcome_names[r->outcome],
-			      "entry", rs_seen_names[r->seen[RS_RUN_ENTRY]], "product",
-			      rs_seen_names[r->seen[RS_RUN_PRODUCT]], "after",
-			      rs_seen_names[r->seen[RS_RUN_AFTER]], "ranges", (json_int_t)r->ranges,
-			      "bytes", (json_int_t)r->bytes, "ns", (json_int_t)r->ns);
-
+	json_t *o = json_pack(
+		"{s:o, s:I, s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "path",
+		rs_fmt_json(run->path), "step", (json_int_t)r->step, "segment", r->segment,
+		"invocation", (json_int_t)r->invocation, "replay", (json_int_t)r->replay, "outcome",
+		rs_outcome_names[r->outcome], "entry", rs_seen_names[r->seen[RS_RUN_ENTRY]],
+		"product", rs_seen_names[r->seen[RS_RUN_PRODUCT]], "after",
+		rs_seen_names[r->seen[RS_RUN_AFTER]], "ranges", (json_int_t)r->ranges, "bytes",
+		(json_int_t)r->bytes, "ns", (json_int_t)r->ns);
 	char *place = place_of(run, r);
 
-	/* A path that is no UTF-8 cannot be packed; the record still can. */
-	if (!o)
-		o = json_object();
 	json_object_set_new(o, "codes", r->codes ? json_incref(r->codes) : json_array());
 	if (r->stack)
-		json_object_set_new(o, "where", json_string(place ? place : ""));
+		json_object_set_new(o, "where", rs_fmt_json(place ? place : ""));
 	fputs(first ? "\n" : ",\n", stdout);
 	json_dumpf(o, stdout, JSON_COMPACT);
 	json_decref(o);

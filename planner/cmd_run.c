@@ -16,6 +16,7 @@
 #include "planner/cmd_job.h"
 #include "planner/contract.h"
 #include "planner/ctl.h"
+#include "planner/outfile.h"
 #include "planner/report.h"
 #include "tracker/options.h"
 #include "tracker/planfile.h"
@@ -252,9 +253,13 @@ static int report_new(const struct rs_job *job, const struct rs_job_before *b, i
 /* Before the command runs, and not after hours of it. */
 static int check_contract(const struct rs_job *job)
 {
-	if (job->contract && !job->force && !access(job->contract, F_OK))
+	int r = job->contract ? rs_outfile_check(job->contract, job->force) : 0;
+
+	if (r == -EEXIST)
 		return rs_ctl_usage("audit", RS_EXIT_TOOL, "%s exists already; --force replaces it",
 				    job->contract);
+	if (r)
+		return rs_ctl_usage("audit", RS_EXIT_TOOL, "%s: %s", job->contract, strerror(-r));
 	return 0;
 }
 

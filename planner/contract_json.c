@@ -6,13 +6,12 @@
 #include "planner/contract.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "planner/outfile.h"
 #include "tracker/contract.h"
 
 int rs_contract_read(const char *path, json_t **ret_contract, struct rs_contract_why *why)
@@ -148,54 +147,20 @@ static void carry_all(json_t *to, json_t *from)
 	}
 }
 
-static int dump(const json_t *contract, int fd)
-{
-	FILE *f = fdopen(fd, "w");
-	int r = 0;
-
-	if (!f) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	errno = EIO;
-	if (json_dumpf(contract, f, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) ||
-	    fputc('\n', f) == EOF || fflush(f) || fsync(fileno(f)))
-		r = -errno;
-	if (fclose(f) && !r)
-		r = -errno;
-	return r;
-}
-
 int rs_contract_write(const char *path, json_t *contract, int force, struct rs_contract_why *why)
 {
 	struct rs_contract_why ignored;
 	json_t *old = NULL;
-	char temp[PATH_MAX];
-	mode_t mask;
-	int fd, r;
+	char *text;
+	int r;
 
-	if (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= (int)sizeof(temp)) {
-		snprintf(why->text, sizeof(why->text), "the name is too long");
-		return -ENAMETOOLONG;
-	}
-	if (force && !rs_contract_read(path, &old, &ignored)) {
+	if (force && rs_outfile_exists(path) && !rs_contract_read(path, &old, &ignored)) {
 		carry_all(contract, old);
 		json_decref(old);
 	}
-	fd = mkstemp(temp);
-	r = fd < 0 ? -errno : 0;
-	if (!r) {
-		mask = umask(0);
-		umask(mask);
-		fchmod(fd, 0666 & ~mask);
-		r = dump(contract, fd);
-		/* link fails where something is, rename does not */
-		if (!r && (force ? rename(temp, path) : link(temp, path)))
-			r = -errno;
-		if (r || !force)
-			unlink(temp);
-	}
+	text = json_dumps(contract, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+	r = text ? rs_outfile_write(path, text, force) : -ENOMEM;
+	free(text);
 	if (r)
 		snprintf(why->text, sizeof(why->text), "%.400s: %s", path,
 			 r == -EEXIST ? "exists already; --force replaces it" : strerror(-r));

@@ -3,7 +3,10 @@
 #include "planner/fmt.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "tracker/utf8.h"
 
 const char *rs_fmt_count(struct rs_fmt *f, uint64_t n)
 {
@@ -75,6 +78,29 @@ int rs_fmt_text(FILE *out, const char *text)
 		}
 	}
 	return width;
+}
+
+json_t *rs_fmt_json(const char *text)
+{
+	size_t left = strlen(text), n = 0, bytes;
+	char *copy = malloc(2 * left + 1);
+	json_t *o;
+
+	for (; copy && left; text += bytes, left -= bytes) {
+		unsigned char c = (unsigned char)*text;
+
+		bytes = rs_utf8_sequence(text, left);
+		memcpy(copy + n, text, bytes);
+		n += bytes;
+		if (bytes)
+			continue;
+		copy[n++] = (char)(0xc0 | c >> 6);
+		copy[n++] = (char)(0x80 | (c & 0x3f));
+		bytes = 1;
+	}
+	o = copy ? json_stringn(copy, n) : NULL;
+	free(copy);
+	return o;
 }
 
 void rs_fmt_shell(FILE *out, const char *word)

@@ -21,6 +21,8 @@ const char *rs_fmt_plural(struct rs_fmt *f, uint64_t n, const char *word); /* 1 
 
 /* Names come from the program: what could steer a terminal is written as \xNN. Returns the width. */
 int rs_fmt_text(FILE *out, const char *text);
+/* A path as JSON has it: bytes that are no UTF-8 are taken for Latin-1. */
+json_t *rs_fmt_json(const char *text);
 /* One word, or an argv, as a shell would take it. */
 void rs_fmt_shell(FILE *out, const char *word);
 void rs_fmt_argv(FILE *out, const json_t *argv);

@@ -8,6 +8,7 @@
 #include "planner/ctl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,11 +171,23 @@ int rs_cmd_help(int argc, char **argv)
 	return RS_EXIT_CLEAN;
 }
 
+/*
+ * Descriptors 0 to 2 are taken, so that no file of ours becomes one of them and gets what is printed. Where the caller gave
+ * none, reading or writing fails as it would have; a command that is run finds it closed.
+ */
+static void take_stdio(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", O_CLOEXEC | (fd ? O_RDONLY : O_WRONLY));
+}
+
 int main(int argc, char **argv)
 {
 	const struct rs_ctl_command *c;
 	int status;
 
+	take_stdio();
 	if (argc < 2) {
 		help_all(stderr);
 		return RS_EXIT_USAGE;

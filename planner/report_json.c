@@ -3,6 +3,7 @@
  * The report for machines. Sizes are integer bytes, times integer ns, addresses hex strings; fields
  * are only added within v 1. Callers: cmd_report.c. No state.
  */
+#include "planner/fmt.h"
 #include "planner/place.h"
 #include "planner/report.h"
 
@@ -88,7 +89,7 @@ static json_t *summary_json(const struct rs_run *run)
 	json_object_set_new(o, "cut", json_boolean(run->cut));
 	set_u64(o, "bad_lines", run->bad_lines);
 	for (size_t i = 0; i < run->nproblems; i++)
-		json_array_append_new(problems, json_string(run->problems[i].text));
+		json_array_append_new(problems, rs_fmt_json(run->problems[i].text));
 	json_object_set_new(o, "problems", problems);
 	return o;
 }
@@ -97,7 +98,7 @@ static json_t *head_json(const struct rs_run *run)
 {
 	json_t *o = json_object();
 
-	json_object_set_new(o, "path", json_string(run->path));
+	json_object_set_new(o, "path", rs_fmt_json(run->path));
 	json_object_set_new(o, "begin", run->begin ? json_incref(run->begin) : json_null());
 	if (run->contract)
 		json_object_set(o, "contract", run->contract);

@@ -422,6 +422,13 @@ static void unusable(struct rs_run *run, enum rs_run_file file, uint64_t lineno,
 	rs_run_problem(run, "%s:%" PRIu64 ": %s", file_names[file], lineno, why);
 }
 
+void rs_run_unreadable(struct rs_run *run, enum rs_run_file file, int error)
+{
+	run->lines++;
+	run->bad_lines++;
+	rs_run_problem(run, "%s: %s", file_names[file], strerror(error));
+}
+
 void rs_run_feed(struct rs_run *run, enum rs_run_file file, uint64_t lineno, const char *line,
 		 size_t len, int whole, rs_replay_fn *fn, void *ctx)
 {

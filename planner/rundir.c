@@ -77,8 +77,8 @@ static int search(struct paths *paths, const char *dir, int depth)
 		else if (!stat(path, &st) && S_ISDIR(st.st_mode))
 			r = search(paths, path, depth - 1);
 		free(path);
-		/* Someone else's directory between ours is not our business. */
-		if (r == -EACCES)
+		/* Someone else's directory between ours is not our business, nor one that has just been removed. */
+		if (r == -EACCES || r == -ENOENT)
 			r = 0;
 	}
 	closedir(d);
@@ -101,35 +101,40 @@ int rs_rundir_list(const char *dir, char ***ret_paths, size_t *ret_n)
 	return 0;
 }
 
-/* A file that is not there has no lines: a process killed early may have written only one. */
-static int read_file(struct rs_run *run, enum rs_run_file file, rs_replay_fn *fn, void *ctx)
+/*
+ * A file that is not there has no lines: a process killed early may have written only one. Of one that cannot be read
+ * nobody knows, and the others can.
+ */
+static void read_file(struct rs_run *run, enum rs_run_file file, rs_replay_fn *fn, void *ctx)
 {
 	char *path = join(run->path, file_names[file]), *line = NULL;
 	uint64_t lineno = 0;
 	size_t size = 0;
 	struct stat st;
 	ssize_t n;
-	int r = 0;
 	FILE *f;
 
+	errno = ENOMEM;
 	f = path ? fopen(path, "re") : NULL;
+	if (!f && errno != ENOENT)
+		rs_run_unreadable(run, file, errno);
 	free(path);
 	if (!f)
-		return errno == ENOENT ? 0 : -errno;
+		return;
 	if (!fstat(fileno(f), &st) &&
 	    (st.st_mtim.tv_sec > run->when.tv_sec ||
 	     (st.st_mtim.tv_sec == run->when.tv_sec && st.st_mtim.tv_nsec > run->when.tv_nsec)))
 		run->when = st.st_mtim;
+	errno = 0;
 	while ((n = getline(&line, &size, f)) >= 0) {
 		int whole = n > 0 && line[n - 1] == '\n';
 
 		rs_run_feed(run, file, ++lineno, line, n - whole, whole, fn, ctx);
 	}
-	if (ferror(f))
-		r = errno ? -errno : -EIO;
+	if (!feof(f))
+		rs_run_unreadable(run, file, errno ? errno : EIO);
 	free(line);
 	fclose(f);
-	return r;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -146,17 +151,11 @@ static int newest_first(const void *a, const void *b)
 static int read_run(const char *path, rs_replay_fn *fn, void *ctx, struct rs_run **ret)
 {
 	struct rs_run *run = rs_run_create(path);
-	int r;
 
 	if (!run)
 		return -ENOMEM;
-	r = read_file(run, RS_RUN_EVENTS, fn, ctx);
-	if (!r)
-		r = read_file(run, RS_RUN_RECORDS, fn, ctx);
-	if (r) {
-		rs_run_free(run);
-		return r;
-	}
+	read_file(run, RS_RUN_EVENTS, fn, ctx);
+	read_file(run, RS_RUN_RECORDS, fn, ctx);
 	rs_run_finish(run);
 	*ret = run;
 	return 0;

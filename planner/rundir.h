@@ -102,6 +102,8 @@ typedef void rs_replay_fn(void *ctx, const struct rs_run *run, const struct rs_r
 struct rs_run *rs_run_create(const char *path);
 void rs_run_free(struct rs_run *run);
 
+/* A file of it cannot be read (errno); it counts as a line that cannot. */
+void rs_run_unreadable(struct rs_run *run, enum rs_run_file file, int error);
 /* One line, without its newline. `whole` is 0 for a last line that has none. */
 void rs_run_feed(struct rs_run *run, enum rs_run_file file, uint64_t lineno, const char *line,
 		 size_t len, int whole, rs_replay_fn *fn, void *ctx);
