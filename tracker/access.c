@@ -416,6 +416,8 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 	if (c->e->costing) {
 		if (!w->queues)
 			rs_timing_begin(c->e, c->l, w, c->q);
+		else if (!(w->queues & RS_QBIT(c->q)))
+			rs_lanes_begin(c->e, c->l, w, c->q);
 		rs_timing_list(c->e, c->l, w);
 	}
 	w->queues |= RS_QBIT(c->q);

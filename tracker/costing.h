@@ -52,6 +52,16 @@ struct rs_share_entry {
 
 enum rs_phase { RS_PHASE_OUTSIDE, RS_PHASE_FORWARD, RS_PHASE_TURN, RS_PHASE_REPLAY };
 
+#define RS_LANES 7u
+
+/* What a window does on another queue than its first. */
+struct rs_lane {
+	uint32_t q;
+	struct rs_queue queue;
+	uint64_t from, to; /* marks, 0: none (yet) */
+	uint64_t inner_ns; /* the tool's own operations there */
+};
+
 /* A window or an operation whose end the device has not reached yet. */
 struct rs_timing {
 	uint64_t from, to;    /* marks, 0: none (yet) */
@@ -61,8 +71,12 @@ struct rs_timing {
 	uint32_t refs;
 	uint8_t is_replay, is_op, kind; /* kind: of an operation */
 	uint8_t bad;			/* something of it could not be measured */
+	uint8_t ended;			/* a window's: marks that come now are too late */
+	struct rs_queue queue;		/* an operation's */
+	uint32_t q, nlanes;		/* a window's first queue, and the others */
+	struct rs_lane lane[RS_LANES];
 	uint64_t bytes;
-	uint64_t inner_ns; /* the tool's own operations inside */
+	uint64_t inner_ns; /* the tool's own operations inside, on a window's first queue */
 };
 
 struct rs_rate_samples {
@@ -135,6 +149,18 @@ void rs_timing_fini(struct rs_engine *e);
 void rs_timing_begin(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w, uint32_t q);
 /* Its last call has been enqueued. engine.lock held. */
 void rs_timing_end(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w);
+/* The window's first call on a queue that is not its first. engine.lock held. */
+void rs_lanes_begin(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w, uint32_t q);
+/* The ends of all of them. engine.lock held. */
+void rs_lanes_end(struct rs_engine *e, struct rs_oplist *l, struct rs_timing *t);
+/* Where an operation's mark belongs, or NULL: it comes too late. rs_costing.lock held. */
+uint64_t *rs_lanes_place(struct rs_timing *t, const struct rs_op *op);
+/* All marks of t, which has none afterwards; rs_costing.lock held. How many. */
+unsigned rs_lanes_take(struct rs_timing *t, uint64_t ret[2 * RS_LANES + 2]);
+/* How long the device has been busy with it, on any queue, without the tool's own operations. 0, -EAGAIN, -errno. */
+int rs_lanes_elapsed(const struct rs_devops *real, const struct rs_timing *t, uint64_t *ret_ns);
+/* An operation within it, on its queue, took ns. rs_costing.lock held. */
+void rs_lanes_inner(struct rs_timing *t, struct rs_queue queue, uint64_t ns);
 int rs_timing_mark(struct rs_engine *e, const struct rs_op *op); /* no lock */
 void rs_timing_list(struct rs_engine *e, struct rs_oplist *l, const struct rs_window *w);
 void rs_timing_list_done(struct rs_engine *e, struct rs_oplist *l);

@@ -3,7 +3,7 @@
  * The device's time: how long windows take, and the tool's own operations.
  *
  * Two marks around the work (devops.h) and a look at them later; nobody waits. A window's time is that from before
- * its first call to after its last, less the tool's own operations inside. Of operations each one is measured at
+ * its first call to after its last (on several queues: lanes.c), less the tool's own operations inside. Of operations each one is measured at
  * first, and later one in 16; of a segment's windows likewise.
  * The engine's operations go through a table that adds the marks, so that their callers need not know.
  *
@@ -173,6 +173,18 @@ static void free_mark(struct rs_engine *e, uint64_t *mark)
 	*mark = 0;
 }
 
+static void free_marks(struct rs_engine *e, struct rs_timing *t)
+{
+	uint64_t mark[2 * RS_LANES + 2];
+	unsigned n;
+
+	pthread_mutex_lock(&e->costing->lock);
+	n = rs_lanes_take(t, mark);
+	pthread_mutex_unlock(&e->costing->lock);
+	while (n--)
+		free_mark(e, &mark[n]);
+}
+
 /* Its end is enqueued: from now on somebody looks at it. Takes over the reference. */
 static void run(struct rs_engine *e, struct rs_timing *t)
 {
@@ -191,8 +203,7 @@ static void give_up(struct rs_engine *e, struct rs_timing *t)
 	struct rs_costing *c = e->costing;
 	struct rs_timing *up;
 
-	free_mark(e, &t->from);
-	free_mark(e, &t->to);
+	free_marks(e, t);
 	pthread_mutex_lock(&c->lock);
 	for (up = t->up; up; up = up->up)
 		up->bad = 1;
@@ -217,9 +228,8 @@ static void settle(struct rs_costing *c, struct rs_timing *t, uint64_t ns)
 	if (t->is_op) {
 		take_rate(c, t, ns);
 		for (up = t->up; up; up = up->up)
-			up->inner_ns += ns;
+			rs_lanes_inner(up, t->queue, ns);
 	} else if (!t->bad && t->entry) {
-		ns = ns > t->inner_ns ? ns - t->inner_ns : 0;
 		rs_samples_add(t->is_replay ? &t->entry->replay : &t->entry->forward, ns);
 	}
 }
@@ -245,11 +255,9 @@ void rs_timing_poll(struct rs_engine *e)
 	int err = 0;
 
 	while (err != -EAGAIN && (t = look_at(c))) {
-		err = t->to ? c->real->elapsed(c->real->opaque, t->from, t->to, &ns) : -EIO;
-		if (err != -EAGAIN) {
-			free_mark(e, &t->from);
-			free_mark(e, &t->to);
-		}
+		err = t->to ? rs_lanes_elapsed(c->real, t, &ns) : -EIO;
+		if (err != -EAGAIN)
+			free_marks(e, t);
 		pthread_mutex_lock(&c->lock);
 		if (err != -EAGAIN) {
 			c->running = t->next;
@@ -297,6 +305,7 @@ void rs_timing_begin(struct rs_engine *e, struct rs_oplist *l, struct rs_window 
 		return;
 	}
 	t->entry = entry;
+	t->q = q;
 	t->is_replay = w->kind == RS_WINDOW_REPLAY;
 	for (outer = w->up; outer && !outer->timing; outer = outer->up)
 		;
@@ -313,13 +322,17 @@ void rs_timing_begin(struct rs_engine *e, struct rs_oplist *l, struct rs_window 
 void rs_timing_end(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w)
 {
 	struct rs_timing *t = w->timing;
-	struct rs_op *op = t && w->last_q ? rs_oplist_add(l, RS_OP_MARK, w->last_q - 1) : NULL;
+	struct rs_op *op;
 
 	w->timing = NULL;
+	if (!t)
+		return;
+	rs_lanes_end(e, l, t);
+	op = rs_oplist_add(l, RS_OP_MARK, t->q); /* the last one: then it is complete */
 	if (op) {
 		op->timing = t;
 		op->back = 1;
-	} else if (t) { /* its begin may still be on its way: only the reference goes */
+	} else { /* its begin may still be on its way: only the reference goes */
 		pthread_mutex_lock(&e->costing->lock);
 		t->bad = 1;
 		unref(e->costing, t);
@@ -327,51 +340,61 @@ void rs_timing_end(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w
 	}
 }
 
-/* The end's mark: 1 if the measurement is complete. What is not used of it is the caller's to free. */
-static int marked_end(struct rs_costing *c, struct rs_timing *t, uint64_t *mark, uint64_t *ret_from)
+/* Are all marks there that a measurement needs? rs_costing.lock held. */
+static int is_complete(struct rs_timing *t)
 {
+	for (uint32_t i = 0; i < t->nlanes; i++)
+		t->bad |= !t->lane[i].from || !t->lane[i].to;
+	return t->from && t->to;
+}
+
+/* Its last mark is there, or could not be had. A begin that another thread is still about to enqueue comes too late. */
+static void ended(struct rs_engine *e, struct rs_timing *t)
+{
+	struct rs_costing *c = e->costing;
+	uint64_t mark[2 * RS_LANES + 2];
+	unsigned n = 0;
 	int complete;
 
 	pthread_mutex_lock(&c->lock);
-	complete = t->from && *mark;
-	if (complete) {
-		t->to = *mark;
-		*mark = 0;
-	} else { /* its begin has failed, or another thread is still about to enqueue it */
-		*ret_from = t->from;
-		t->from = 0;
+	t->ended = 1;
+	complete = is_complete(t);
+	if (!complete) {
+		n = rs_lanes_take(t, mark);
 		t->bad = 1;
 		for (struct rs_timing *up = t->up; up; up = up->up)
 			up->bad = 1;
 		unref(c, t);
 	}
 	pthread_mutex_unlock(&c->lock);
-	return complete;
+	while (n--)
+		free_mark(e, &mark[n]);
+	if (complete)
+		run(e, t);
 }
 
 int rs_timing_mark(struct rs_engine *e, const struct rs_op *op)
 {
 	const struct rs_devops *real = e->costing->real;
 	struct rs_costing *c = e->costing;
+	int is_last = op->back && !op->off;
 	struct rs_timing *t = op->timing;
-	uint64_t mark = 0, from = 0;
+	uint64_t mark = 0, *place;
 
 	if (real->mark(real->opaque, rs_queue_of(e, op->to), &mark))
 		mark = 0;
-	if (op->back) {
-		if (marked_end(c, t, &mark, &from))
-			run(e, t);
-	} else {
-		pthread_mutex_lock(&c->lock);
-		if (t->refs > 1 && !t->bad) { /* its window is still there */
-			t->from = mark;
-			mark = 0;
-		}
-		unref(c, t);
-		pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&c->lock);
+	place = t->refs > 1 || is_last ? rs_lanes_place(t, op) : NULL;
+	if (place && (is_last || !t->bad)) { /* its window is still there */
+		*place = mark;
+		mark = 0;
 	}
+	if (!is_last)
+		unref(c, t);
+	pthread_mutex_unlock(&c->lock);
 	free_mark(e, &mark);
-	free_mark(e, &from);
+	if (is_last)
+		ended(e, t);
 	return 0;
 }
 
@@ -425,6 +448,7 @@ static struct rs_timing *op_begins(struct rs_engine *e, struct rs_queue q, enum 
 	if (!t)
 		return NULL;
 	t->is_op = 1;
+	t->queue = q;
 	t->kind = (uint8_t)kind;
 	t->bytes = bytes;
 	if (!c->real->mark(c->real->opaque, q, &t->from))
@@ -554,8 +578,7 @@ void rs_timing_fini(struct rs_engine *e)
 
 	for (t = c->running; t; t = next) {
 		next = t->next;
-		free_mark(e, &t->from);
-		free_mark(e, &t->to);
+		free_marks(e, t);
 		pthread_mutex_lock(&c->lock);
 		unref(c, t);
 		pthread_mutex_unlock(&c->lock);

@@ -452,6 +452,105 @@ static void test_nested(void)
 	rig_stop();
 }
 
+/* Queue `behind` goes on when `first` is where it is now. */
+static void wait_for(unsigned first, unsigned behind)
+{
+	uint64_t event;
+
+	fake_event_record(NULL, RIG_Q(first), &event);
+	fake_event_wait(NULL, RIG_Q(behind), event);
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void on(unsigned q, uint64_t ns)
+{
+	struct rig_arg a[] = {W_(out + q * 64, 1), R_(state[q & 1], N)};
+
+	fake.call_ns = ns;
+	kernel_q(q, "copy", copy, 2, a);
+	fake.call_ns = 0;
+}
+
+/* Work on several queues: side by side, one behind the other, one long before the other. */
+static void lanes(unsigned queues)
+{
+	wait_for(1, 0);
+	for (unsigned q = 1; q < queues; q++)
+		wait_for(0, q);
+	PUSH("forward:side#0");
+	for (unsigned q = 0; q < queues; q++)
+		on(q, q == 1 ? 7000 : 1000);
+	POP();
+	wait_for(1, 0);
+	PUSH("forward:behind#0");
+	on(1, 3000);
+	wait_for(1, 0);
+	on(0, 2000);
+	POP();
+	wait_for(0, 1);
+	fake.call_ns = 100000;
+	fake_call(0, nothing, NULL);
+	PUSH("forward:ahead#0");
+	on(0, 2000);
+	on(1, 4000);
+	POP();
+	wait_for(0, 1);
+	PUSH("replay:side#0");
+	on(0, 2000);
+	on(1, 9000);
+	POP();
+	wait_for(1, 0);
+}
+
+/* One step: in later ones operations of the tool wait for each other across the queues. */
+static void test_lanes(unsigned queues)
+{
+	static const uint64_t expected[] = {7000, 5000, 6000};
+
+	start(RS_MODE_AUDIT);
+	step(0);
+	lanes(queues);
+	step(1);
+	fake_drain();
+	measure();
+	is_u64(ncosts, 3, "work on several queues: three segments");
+	for (unsigned i = 0; i < 3; i++)
+		is_u64(cost[i].forward.median_ns, expected[i],
+		       "what runs side by side counts once, gaps do not");
+	is_u64(cost[0].forward.n, 1, "it was measured");
+	is_u64(cost[0].replay.median_ns, 9000, "its replay, too");
+	rig_stop();
+	is_u64(fake.live_marks, 0, "no mark is left behind");
+}
+
+/* On one of the queues it fails: then there is no sample, and never a wrong one. */
+static void test_lanes_no_clock(void)
+{
+	unsigned wrong = 0, measured = 0, left = 0;
+
+	for (int k = 1; k <= 24; k++) {
+		start(RS_MODE_AUDIT);
+		step(0);
+		fake.fail_mark = k;
+		lanes(3);
+		fake.fail_mark = 0;
+		step(1);
+		fake_drain();
+		measure();
+		measured += cost[0].forward.n == 1;
+		wrong += cost[0].forward.n && cost[0].forward.median_ns != 7000;
+		wrong += cost[0].replay.n && cost[0].replay.median_ns != 9000;
+		rig_stop();
+		left += fake.live_marks != 0;
+	}
+	ok(!wrong && !left && measured > 5 && measured < 24,
+	   "a clock that fails on one queue (%u measured)", measured);
+}
+
 /* The clock fails now and then: fewer samples, nothing else. */
 static void test_no_clock(void)
 {
@@ -488,5 +587,8 @@ int main(void)
 	test_swapped();
 	test_nested();
 	test_no_clock();
+	test_lanes(2);
+	test_lanes(FAKE_QUEUES);
+	test_lanes_no_clock();
 	return tap_done();
 }
