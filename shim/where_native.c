@@ -6,15 +6,20 @@
  * libunwind is loaded with RTLD_LOCAL and never linked: it exports the names of libgcc's unwinder, and would catch the
  * program's C++ exceptions. It is looked up by two names that it has on every machine. Its cache is told when an object
  * has been unloaded. Objects are found by dl_iterate_phdr, whose lock is never held while constructors run.
+ * To see whether an address can be read, libunwind writes from there into a pipe of its own, whose numbers only it knows. A
+ * program that closes what is not its own, and opens files in its place, would find these bytes in them: so the
+ * pipe is recognised before each use, and once it is gone nothing is unwound any more.
  * Invariant: what rs_where_native_start has found does not change. Callers: where.c. No locks of ours.
  */
 #include "shim/where.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define OWN_FRAMES 12u /* at most so many of them lie above the wrapper's caller */
@@ -24,6 +29,13 @@ static void (*flush)(void *space, uintptr_t from, uintptr_t to);
 static void **space;
 static uint64_t own_from, own_to; /* this library */
 static uint64_t unloaded;	  /* as of the last flush; atomic */
+
+/* libunwind's pipe, if it has one. */
+static struct {
+	int fd[2], is_there;
+	dev_t dev;
+	ino_t ino;
+} checks;
 
 static int note_self(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -50,9 +62,14 @@ static int count_unloaded(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
+/* A copy that the program has already has a pipe already, and nobody knows which. */
 static int find_unwinder(void)
 {
-	void *lib = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+	void *lib = dlopen("libunwind.so.8", RTLD_NOW | RTLD_NOLOAD);
+
+	if (lib)
+		return 0;
+	lib = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
 
 	*(void **)&unwind = lib ? rs_doors_dlsym(lib, "unw_backtrace") : NULL;
 	if (!unwind)
@@ -67,19 +84,77 @@ static int find_unwinder(void)
 	return 1;
 }
 
+/* --- its pipe ------------------------------------------------------------------------------------- */
+
+static int is_pipe(int fd, struct stat *ret)
+{
+	return !fstat(fd, ret) && S_ISFIFO(ret->st_mode);
+}
+
+static int is_checking(void)
+{
+	struct stat st;
+
+	if (!checks.is_there)
+		return 1;
+	for (int i = 0; i < 2; i++)
+		if (!is_pipe(checks.fd[i], &st) || st.st_dev != checks.dev ||
+		    st.st_ino != checks.ino)
+			return 0;
+	return 1;
+}
+
+/* Which numbers has it taken? 0: those that the next pipe gets, or none at all. */
+static int recognise(const int next[2])
+{
+	struct stat st[2];
+
+	if (fcntl(next[0], F_GETFD) < 0 && fcntl(next[1], F_GETFD) < 0)
+		return 0;
+	if (!is_pipe(next[0], &st[0]) || !is_pipe(next[1], &st[1]) ||
+	    st[0].st_dev != st[1].st_dev || st[0].st_ino != st[1].st_ino)
+		return -1;
+	memcpy(checks.fd, next, sizeof(checks.fd));
+	checks.dev = st[0].st_dev;
+	checks.ino = st[0].st_ino;
+	checks.is_there = 1;
+	return 0;
+}
+
+/* The first call opens it. Where one of the first three numbers is free, that is the program's. */
+static int open_checks(void)
+{
+	int low[3] = {-1, -1, -1}, next[2], i, r = -1;
+	void *ip[4];
+
+	for (i = 0; i < 3; i++)
+		if (fcntl(i, F_GETFD) < 0)
+			low[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (!pipe2(next, O_CLOEXEC)) {
+		close(next[0]);
+		close(next[1]);
+		unwind(ip, 4);
+		r = recognise(next);
+	}
+	for (i = 0; i < 3; i++)
+		if (low[i] >= 0)
+			close(low[i]);
+	return r;
+}
+
 /* The first call of either loads or allocates something: not in the middle of the program's work. */
 const char *rs_where_native_start(void)
 {
 	void *ip[4];
-	int found;
 
 	dl_iterate_phdr(note_self, (void *)(uintptr_t)rs_where_native_start);
 	dl_iterate_phdr(count_unloaded, &unloaded);
-	found = find_unwinder();
-	if (!found)
-		unwind = backtrace;
+	if (find_unwinder() && !open_checks())
+		return "libunwind";
+	unwind = backtrace;
+	flush = NULL;
 	unwind(ip, 4);
-	return found ? "libunwind" : "backtrace";
+	return "backtrace";
 }
 
 static void forget_unloaded(void)
@@ -97,6 +172,8 @@ unsigned rs_where_native(uint64_t *ret_ip, unsigned most)
 	int n, from = 0;
 	unsigned k;
 
+	if (!is_checking())
+		return 0;
 	forget_unloaded();
 	n = unwind(ip, (int)(most + OWN_FRAMES));
 	while (from < n && (uintptr_t)ip[from] >= own_from && (uintptr_t)ip[from] < own_to)

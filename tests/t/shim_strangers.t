@@ -108,7 +108,7 @@ def descriptors(program):
 	for closed in ((0,), (1,), (2,), (0, 1, 2)):
 		case(program, "plain", 5, closed=closed)
 	status, out, err = go([program, "close-all"], closed=(0, 1, 2), REPLAYSHIM_OUT="out", REPLAYSHIM_LOG="debug")
-	same([p.name for p in place.glob("mine*") if p.stat().st_size and p.name != "mine.1"], [],
+	same([p.name for p in place.glob("mine*") if p.stat().st_size > 1 and p.name != "mine.1"], [],
 	     "a program without stderr: no message in the file that has its number")
 	status, out, err = go([program, "close-all"], REPLAYSHIM_OUT="out", REPLAYSHIM_LOG="debug", REPLAYSHIM_LOG_FILE="log")
 	ok((place / "log").stat().st_size > 0 and all(b"==rs" not in p.read_bytes() for p in place.glob("mine*")),
@@ -239,7 +239,8 @@ def bare(program):
 
 
 def main():
-	program = cc("stranger.c", "stranger", f"-I{TOP}", *link_flags())
+	# Without tables an unwinder asks of each address whether it can be read.
+	program = cc("stranger.c", "stranger", f"-I{TOP}", "-fno-asynchronous-unwind-tables", "-fno-omit-frame-pointer", *link_flags())
 	processes(program)
 	descriptors(program)
 	directories(program)
