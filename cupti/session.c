@@ -286,15 +286,17 @@ static int start(int driver, char *why, size_t size)
 
 int rs_cupti_start(const struct rs_cupti_host *host, int driver)
 {
+	int off = OFF, r;
 	char why[160];
-	int r;
 
 	if (state() != OFF)
 		return -EALREADY;
 	s.host = *host;
 	r = start(driver, why, sizeof(why));
 	if (r) {
-		__atomic_store_n(&s.state, ON, __ATOMIC_RELEASE);
+		/* A user of CUPTI that has shown meanwhile has been told of already. */
+		__atomic_compare_exchange_n(&s.state, &off, ON, 0, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
 		lose(why);
 	}
 	return r;
