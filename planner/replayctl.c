@@ -34,7 +34,8 @@ int rs_ctl_bad_option(const char *command, int status)
 {
 	const struct rs_ctl_command *c = rs_ctl_find(command);
 
-	fprintf(stderr, "usage: replayctl %s %s\n", command, c ? c->args : "");
+	fprintf(stderr, "usage: replayctl %s%s%s\n", command, c && *c->args ? " " : "",
+		c ? c->args : "");
 	return status;
 }
 
@@ -82,7 +83,7 @@ void rs_ctl_consider(struct rs_ctl_nearest *best, const char *word, const char *
 	/* An abbreviation is meant, whatever its distance. */
 	if (n >= 2 && !strncmp(word, candidate, n))
 		d = 0;
-	if (d <= 1 + n / 3 && (!best->name || d < best->distance)) {
+	if (d <= (n + 2) / 3 && (!best->name || d < best->distance)) {
 		best->name = candidate;
 		best->distance = d;
 	}
