@@ -114,7 +114,7 @@ def installed(name, library, ctl):
 
 
 def start(top, library, *args, **variables):
-	where = dict(LD_PRELOAD=top / library, REPLAYSHIM_MODE="preserve", REPLAYSHIM_BUDGET="1GiB", REPLAYSHIM_OUT=top / "out",
+	where = dict(LD_PRELOAD=top / library, REPLAYSHIM_MODE="preserve", REPLAYSHIM_BUDGET="1GiB", REPLAYSHIM_OUT=top / "out.%p",
 	             REPLAYSHIM_QUIET=1, XDG_RUNTIME_DIR=top, MINE="yes", PYTHONPATH="/mine", SIMCUDA_MEMORY="1G")
 	if os.environ.get("RS_SAN_PRELOAD"):
 		where["LD_PRELOAD"] = f"{os.environ['RS_SAN_PRELOAD']}:{top / library}"
