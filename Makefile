@@ -121,6 +121,11 @@ $(O)/obj/planner/cmd_entrypoints.o: BASE += -I$(O)/gen
 # Our kernels' PTX is part of the library.
 $(O)/obj/shim/devkernels.o $(O)/obj/tests/clients/t_devops.o: $(wildcard shim/kernels/*.ptx)
 
+# One launch is one thread's, and under a thread sanitizer the interpreter would take six times as long.
+ifneq ($(TSAN),)
+$(O)/obj/tests/simcuda/exec%.o: BASE := $(filter-out $(SAN),$(BASE))
+endif
+
 # The dlsym door is called while a sanitizer starts, before instrumented code can run; the other two read what belongs
 # to others.
 $(O)/obj/shim/doors.o $(O)/obj/shim/bypass.o $(O)/obj/shim/object.o: BASE := $(filter-out $(SAN),$(BASE))

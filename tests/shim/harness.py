@@ -84,7 +84,7 @@ def environment(tool=True, sim=True, preload=(), **variables):
 def run(command, preexec_fn=None, **where):
 	"""A finished process; `where` as in environment. Output as text."""
 	return subprocess.run([str(c) for c in command], env=environment(**where), stdout=subprocess.PIPE,
-	                      stderr=subprocess.PIPE, text=True, errors="replace", timeout=120, cwd=tmp,
+	                      stderr=subprocess.PIPE, text=True, errors="replace", timeout=600 if SANITIZED else 120, cwd=tmp,
 	                      preexec_fn=preexec_fn)
 
 
