@@ -48,6 +48,16 @@ json_t *rs_contract_diff(const json_t *a, const json_t *b);
 
 /* The name by which state is found again: "region" or "call 0 slot 1 piece 0", with its offset and bytes. */
 char *rs_contract_state_name(const json_t *state);
+
+/* contract_alias.c: an "alias" line as the document has it; its name; into an object by names, which takes it over. */
+json_t *rs_contract_alias_of(const json_t *line);
+char *rs_contract_alias_name(const json_t *alias);
+void rs_contract_alias_put(json_t *all, json_t *alias);
+/* What differs between the aliases of two segments: fn(arg, kind, name, old, new). */
+typedef void rs_contract_alias_fn(void *arg, const char *kind, const char *what, json_t *old,
+				  json_t *new);
+void rs_contract_alias_diff(const json_t *a, const json_t *b, rs_contract_alias_fn *fn, void *arg);
+
 /* By name, or NULL. */
 json_t *rs_contract_segment(const json_t *contract, const char *name);
 

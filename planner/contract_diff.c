@@ -88,11 +88,23 @@ static void sizes(json_t *out, const char *segment, const json_t *a, const json_
 	}
 }
 
+struct telling {
+	json_t *out;
+	const char *segment;
+};
+
+static void alias(void *arg, const char *kind, const char *what, json_t *old, json_t *new)
+{
+	const struct telling *t = arg;
+
+	tell(t->out, t->segment, kind, what, old, new);
+}
+
 static void segment(json_t *out, const char *name, const json_t *a, const json_t *b)
 {
-	static const char *const plain[] = {"invocations", "replays",	     "complete",
-					    "aliases",	   "captured",	     "host_effect",
-					    "untracked",   "unknown_writer", "codes"};
+	static const char *const plain[] = {"invocations",	"replays",	  "complete",
+					    "aliases_complete", "captured",	  "host_effect",
+					    "untracked",	"unknown_writer", "codes"};
 
 	member(out, name, "calls", "calls", a, b, "calls");
 	member(out, name, "verdict", "verdict", a, b, "verdict");
@@ -101,6 +113,7 @@ static void segment(json_t *out, const char *name, const json_t *a, const json_t
 		member(out, name, "field", plain[i], a, b, plain[i]);
 	sizes(out, name, a, b);
 	states(out, name, a, b);
+	rs_contract_alias_diff(a, b, alias, &(struct telling){out, name});
 }
 
 json_t *rs_contract_diff(const json_t *a, const json_t *b)

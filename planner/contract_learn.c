@@ -291,44 +291,6 @@ static void put_state(json_t *segment, json_t *state, int again)
 
 /* --- segments --------------------------------------------------------------------------------- */
 
-/* By call and arguments, which come before the bytes. */
-static int by_place(const void *a, const void *b)
-{
-	for (size_t i = 0; i < 5; i++) {
-		json_int_t x = json_integer_value(json_array_get(*(json_t *const *)a, i));
-		json_int_t y = json_integer_value(json_array_get(*(json_t *const *)b, i));
-
-		if (x != y)
-			return x < y ? -1 : 1;
-	}
-	return 0;
-}
-
-/* The aliases of both arrays, each once, with the most bytes. */
-static json_t *unite_aliases(const json_t *a, const json_t *b)
-{
-	size_t na = json_array_size(a), n = na + json_array_size(b), i;
-	json_t **v = calloc(n + 1, sizeof(json_t *)), *out = json_array(), *last = NULL;
-
-	for (i = 0; v && i < n; i++)
-		v[i] = i < na ? json_array_get(a, i) : json_array_get(b, i - na);
-	if (v && n)
-		qsort(v, n, sizeof(json_t *), by_place);
-	for (i = 0; v && i < n; i++) {
-		json_t *bytes = json_array_get(v[i], 5);
-
-		if (i && !by_place(&v[i - 1], &v[i])) {
-			if (json_integer_value(bytes) > json_integer_value(json_array_get(last, 5)))
-				json_array_set(last, 5, bytes);
-			continue;
-		}
-		last = json_copy(v[i]);
-		json_array_append_new(out, last);
-	}
-	free(v);
-	return out;
-}
-
 static json_t *new_segment(const json_t *line, const struct rs_run *run,
 			   const struct rs_contract_times *times)
 {
@@ -344,7 +306,9 @@ static json_t *new_segment(const json_t *line, const struct rs_run *run,
 			    json_boolean(!json_is_true(json_object_get(line, "cut")) &&
 					 json_array_size(json_object_get(line, "calls"))));
 	json_object_set_new(s, "state", json_object());
-	json_object_set_new(s, "aliases", unite_aliases(json_object_get(line, "aliases"), NULL));
+	json_object_set_new(s, "aliases", json_object());
+	json_object_set_new(s, "aliases_complete",
+			    json_boolean(json_is_false(json_object_get(line, "aliases_cut"))));
 	json_object_set_new(s, "generators",
 			    json_pack("{s:I, s:I}", "draws", num(line, "draws"), "bytes",
 				      num(line, "draw_bytes")));
@@ -410,9 +374,12 @@ static void merge_segment(json_t *to, json_t *from)
 		json_object_set_new(to, lists[i],
 				    unite_texts(json_object_get(to, lists[i]),
 						json_object_get(from, lists[i])));
-	json_object_set_new(
-		to, "aliases",
-		unite_aliases(json_object_get(to, "aliases"), json_object_get(from, "aliases")));
+	if (!json_is_true(json_object_get(from, "aliases_complete")))
+		copy(to, from, "aliases_complete");
+	json_object_foreach(json_object_get(from, "aliases"), key, state)
+	{
+		rs_contract_alias_put(json_object_get(to, "aliases"), json_incref(state));
+	}
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		if (json_is_true(json_object_get(from, flags[i])))
 			copy(to, from, flags[i]);
@@ -454,6 +421,13 @@ static json_t *segments_of(const struct rs_run *run, const struct rs_contract_ti
 		s = json_object_get(all, str(line, "segment"));
 		if (s)
 			put_state(s, new_state(line), 1);
+	}
+	json_array_foreach(run->learned[RS_RUN_LEARNED_ALIAS], i, line)
+	{
+		s = json_object_get(all, str(line, "segment"));
+		if (s)
+			rs_contract_alias_put(json_object_get(s, "aliases"),
+					      rs_contract_alias_of(line));
 	}
 	return all;
 }
@@ -519,6 +493,7 @@ static void settle(json_t *segment)
 		writes |= num(s, "overwrites") > 0;
 	}
 	json_object_set_new(segment, "state", list);
+	json_object_set_new(segment, "aliases", sorted_values(json_object_get(segment, "aliases")));
 	json_object_set_new(segment, "preserve",
 			    json_pack("{s:s, s:s}", "option",
 				      option(segment, state, written, writes), "restore", "copy"));

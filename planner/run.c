@@ -45,11 +45,11 @@ struct rs_run *rs_run_create(const char *path)
 	run->bypasses = json_array();
 	run->ranges = json_object();
 	run->markers = json_object();
-	run->learned[0] = json_array();
-	run->learned[1] = json_array();
+	for (int i = 0; i < RS_RUN_LEARNED; i++)
+		run->learned[i] = json_array();
 	run->last_step = UINT64_MAX;
 	if (run->path && run->segment_index && run->finding_index && run->bypasses && run->ranges &&
-	    run->markers && run->learned[0] && run->learned[1])
+	    run->markers && run->learned[0] && run->learned[1] && run->learned[2])
 		return run;
 	rs_run_free(run);
 	return NULL;
@@ -78,8 +78,8 @@ void rs_run_free(struct rs_run *run)
 	json_decref(run->contract);
 	json_decref(run->plan);
 	json_decref(run->plan_refused);
-	json_decref(run->learned[0]);
-	json_decref(run->learned[1]);
+	for (int i = 0; i < RS_RUN_LEARNED; i++)
+		json_decref(run->learned[i]);
 	rs_place_forget(run);
 	rs_run_forget_costs(run);
 	free(run->path);
@@ -200,7 +200,7 @@ void rs_run_add_finding(struct rs_run *run, json_t *o, const struct rs_finding_l
 /* Codes that say "nobody can know", as against "this went wrong". */
 static int is_doubt(const char *code)
 {
-	static const unsigned doubts[] = {14, 16, 17, 18, 30, 60, 61, 80, 81};
+	static const unsigned doubts[] = {14, 16, 17, 18, 30, 60, 61, 80, 81, 84};
 	const struct rs_finding_info *info = rs_code_find(code);
 
 	for (size_t i = 0; info && i < sizeof(doubts) / sizeof(doubts[0]); i++)

@@ -36,22 +36,6 @@ static int is_call(const json_t *v)
 	       strspn(s + 2, "0123456789abcdef") == strlen(s) - 2;
 }
 
-/* [call, slot, piece, the other slot, the other piece, bytes] */
-static int is_alias(const json_t *a)
-{
-	static const json_int_t most[] = {UINT32_MAX, UINT16_MAX, UINT16_MAX,
-					  UINT16_MAX, UINT16_MAX, INT64_MAX};
-	const size_t n = sizeof(most) / sizeof(most[0]);
-
-	if (!json_is_array(a) || json_array_size(a) != n)
-		return 0;
-	for (size_t i = 0; i < n; i++)
-		if (!is_count(json_array_get(a, i)) ||
-		    json_integer_value(json_array_get(a, i)) > most[i])
-			return 0;
-	return 1;
-}
-
 static const char *bad_segment(const json_t *o)
 {
 	static const char *const counts[] = {
@@ -59,14 +43,11 @@ static const char *bad_segment(const json_t *o)
 		"product_bytes", "draws",	"draw_bytes", "host_ns",     NULL};
 	static const char *const flags[] = {"host_effect", "captured", "unknown_writer",
 					    "untracked", "cut"};
-	const json_t *calls = json_object_get(o, "calls"), *aliases = json_object_get(o, "aliases");
+	const json_t *calls = json_object_get(o, "calls"), *cut = json_object_get(o, "aliases_cut");
 
 	/* runs of before this was told have none */
-	if (aliases && !json_is_array(aliases))
-		return "aliases";
-	for (size_t i = 0; i < json_array_size(aliases); i++)
-		if (!is_alias(json_array_get(aliases, i)))
-			return "aliases";
+	if (cut && !json_is_boolean(cut))
+		return "aliases_cut";
 	if (!json_is_array(calls))
 		return "calls";
 	for (size_t i = 0; i < json_array_size(calls); i++)
@@ -76,6 +57,28 @@ static const char *bad_segment(const json_t *o)
 		if (!json_is_boolean(json_object_get(o, flags[i])))
 			return flags[i];
 	return bad_counts(o, counts);
+}
+
+static const char *bad_alias(const json_t *o)
+{
+	static const char *const counts[] = {"bytes", "forwards", NULL};
+	static const char *const places[] = {"call",	   "slot",	  "piece", "other_call",
+					     "other_slot", "other_piece", NULL};
+	static const char *const texts[] = {"kernel", "other_kernel"};
+	const json_t *region = json_object_get(o, "region");
+	const char *bad = bad_counts(o, counts);
+
+	bad = bad ? bad : bad_counts(o, places);
+	if (bad)
+		return bad;
+	for (size_t i = 0; places[i]; i++)
+		if (json_integer_value(json_object_get(o, places[i])) >
+		    (i % 3 ? UINT16_MAX : UINT32_MAX))
+			return places[i];
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!json_is_string(json_object_get(o, texts[i])))
+			return texts[i];
+	return region && !json_is_string(region) ? "region" : NULL;
 }
 
 static const char *bad_state(const json_t *o)
@@ -120,5 +123,7 @@ const char *rs_run_bad_learned(const json_t *o, enum rs_learned_line kind)
 
 	if (!json_is_string(name) || !*json_string_value(name))
 		return "segment";
-	return kind == RS_RUN_LEARNED_SEGMENT ? bad_segment(o) : bad_state(o);
+	return kind == RS_RUN_LEARNED_SEGMENT ? bad_segment(o)
+	       : kind == RS_RUN_LEARNED_STATE ? bad_state(o)
+					      : bad_alias(o);
 }

@@ -345,6 +345,7 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 			drop_plans(run);
 			json_array_clear(run->learned[0]); /* those of a process before this one */
 			json_array_clear(run->learned[1]);
+			json_array_clear(run->learned[2]);
 			rs_place_forget(run);
 			json_object_clear(run->ranges);
 			json_object_clear(run->markers);
@@ -372,9 +373,10 @@ static const char *add_event(struct rs_run *run, json_t *o, const char *kind)
 		bad = check_plan(o);
 		if (!bad)
 			add_plan(run, o);
-	} else if (!strcmp(kind, "segment") || !strcmp(kind, "state")) {
-		enum rs_learned_line line =
-			strcmp(kind, "segment") ? RS_RUN_LEARNED_STATE : RS_RUN_LEARNED_SEGMENT;
+	} else if (!strcmp(kind, "segment") || !strcmp(kind, "state") || !strcmp(kind, "alias")) {
+		enum rs_learned_line line = !strcmp(kind, "segment") ? RS_RUN_LEARNED_SEGMENT
+					    : !strcmp(kind, "state") ? RS_RUN_LEARNED_STATE
+								     : RS_RUN_LEARNED_ALIAS;
 
 		bad = rs_run_bad_learned(o, line);
 		if (!bad)

@@ -72,7 +72,7 @@ struct rs_run {
 	json_t *plan_refused;  /* and of one that was not */
 	uint64_t plans_taken, plans_refused;
 	json_t *modules, *stacks; /* by number, or NULL: see place.h */
-	json_t *learned[2];	  /* arrays of "segment" and of "state" lines: see contract.h */
+	json_t *learned[3]; /* arrays of "segment", "state" and "alias" lines: see contract.h */
 	struct rs_costs
 		*costs; /* what "cost" lines and their like say, or NULL: see costing_json.h */
 	int ended, cut; /* end event seen; a last line was cut off */
@@ -91,7 +91,12 @@ struct rs_run {
 
 #define RS_RUN_PROBLEMS 20
 
-enum rs_learned_line { RS_RUN_LEARNED_SEGMENT, RS_RUN_LEARNED_STATE };
+enum rs_learned_line {
+	RS_RUN_LEARNED_SEGMENT,
+	RS_RUN_LEARNED_STATE,
+	RS_RUN_LEARNED_ALIAS,
+	RS_RUN_LEARNED
+};
 
 enum rs_run_file { RS_RUN_EVENTS, RS_RUN_RECORDS };
 

@@ -235,6 +235,13 @@ static struct rs_span *insert_span(struct rs_touch *t, uint32_t at)
 	return &t->spans.v[at];
 }
 
+/* The range's number among the accesses of the forward, which are logged when all have been visited. */
+static uint32_t place_of(const struct rs_callstate *c, const struct rs_window *w,
+			 const struct rs_range *r)
+{
+	return w->kind == RS_WINDOW_FORWARD ? w->seg->accesses.n + (uint32_t)(r - c->range) : 0;
+}
+
 /* Classify what of the range is new to the window; a read makes MAYBE ambiguous. i: where its spans begin. */
 __attribute__((noinline)) static void visit_new(struct rs_callstate *c, struct rs_window *w,
 						struct rs_touch *t, const struct rs_range *r,
@@ -258,6 +265,8 @@ __attribute__((noinline)) static void visit_new(struct rs_callstate *c, struct r
 				s->cls = RS_CLASS_AMBIGUOUS;
 				upgrade_claims(t, s->off, s->len);
 			}
+			if (c->meeting.wanted)
+				rs_places_meet(c, w, r, s, pos, rs_min64(end, s->off + s->len));
 			pos = s->off + s->len;
 			continue;
 		}
@@ -276,10 +285,15 @@ __attribute__((noinline)) static void visit_new(struct rs_callstate *c, struct r
 			*(w->rec ? &w->rec->flags : &w->seg->flags) |= RS_F_INTERNAL;
 			return;
 		}
-		*s = (struct rs_span){.off = pos, .len = until - pos, .cls = (uint8_t)cls};
+		*s = (struct rs_span){.off = pos,
+				      .len = until - pos,
+				      .cls = (uint8_t)cls,
+				      .place = place_of(c, w, r)};
 		entered(c, w, t, r, pos, until - pos, cls, read);
 		pos = until;
 	}
+	if (c->meeting.wanted)
+		rs_places_met(c, w);
 }
 
 /* Most of what a window touches it has touched before. */
@@ -298,7 +312,7 @@ static void visit(struct rs_callstate *c, struct rs_window *w, struct rs_range *
 	i = rs_span_at(t, r->off);
 	s = &t->spans.v[i];
 	if (i == t->spans.n || s->off > r->off || s->len - (r->off - s->off) < r->len ||
-	    (read && s->cls == RS_CLASS_MAYBE)) {
+	    (read && s->cls == RS_CLASS_MAYBE) || c->meeting.wanted) {
 		visit_new(c, w, t, r, read, i);
 		i = rs_span_at(t, r->off);
 		s = &t->spans.v[i];
@@ -424,6 +438,7 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 	w->last_q = c->q + 1;
 	if (w->kind == RS_WINDOW_REPLAY && w->seg)
 		rs_pair_match(c, w);
+	rs_places_begin(c, w);
 	for (i = 0; i < c->nranges; i++) {
 		if (!(rs_access_of(c, &c->range[i])->dir & RS_READ))
 			continue;
@@ -440,10 +455,8 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 		if (w->kind == RS_WINDOW_REPLAY)
 			hold_before_write(c, w, &c->range[i]);
 	}
-	if (w->kind == RS_WINDOW_FORWARD) {
-		rs_profile_aliases(c, w);
+	if (w->kind == RS_WINDOW_FORWARD)
 		rs_pair_log(c, w);
-	}
 }
 
 /* Outermost first: a forward inside a replay claims what the replay has put there. */

@@ -9,6 +9,16 @@
 
 #include "tracker/model.h"
 
+/* What of a forward's range an earlier place of it has reached: places.c. */
+struct rs_meeting {
+	struct rs_alias_set *learned;	  /* NULL: nothing is learned */
+	const struct rs_alias_set *known; /* NULL: no contract */
+	const struct rs_range *range;
+	uint32_t place, n; /* of how many places */
+	uint64_t off, bytes;
+	uint8_t wanted;
+};
+
 struct rs_callstate {
 	struct rs_engine *e;
 	struct rs_oplist *l;
@@ -18,6 +28,7 @@ struct rs_callstate {
 	struct rs_writer who;
 	struct rs_range *range; /* in the order of the accesses */
 	uint32_t nranges;
+	struct rs_meeting meeting;
 	uint8_t follow_up; /* a window has something to do after the call, even if it was made */
 };
 
@@ -117,8 +128,12 @@ void rs_window_resolve(const struct rs_callstate *c, struct rs_window *w);
 /* readers.c */
 void rs_readers_note(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r);
 
-/* profile.c */
-void rs_profile_aliases(const struct rs_callstate *c, const struct rs_window *w);
+/* places.c: of one call in one forward */
+void rs_places_begin(struct rs_callstate *c, const struct rs_window *w);
+void rs_places_meet(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r,
+		    const struct rs_span *s, uint64_t off, uint64_t end);
+void rs_places_met(struct rs_callstate *c, struct rs_window *w);
+void rs_places_steady(struct rs_callstate *c, struct rs_window *w);
 
 /* pairing.c */
 void rs_pair_log(struct rs_callstate *c, struct rs_window *w);

@@ -171,7 +171,10 @@ static void report(struct rs_engine *e, const struct rs_replay *r, struct outcom
 		write_state(&j, c, off);
 	if (c)
 		write_writer(e, &j, o, &c->writer);
-	rs_json_str(&j, "text", info->title);
+	if (id == RS_FINDING_ALIAS && r->seg)
+		rs_places_tell(&j, r->seg);
+	else
+		rs_json_str(&j, "text", info->title);
 	rs_records_write(e->records, RS_RECORD_EVENTS, &j);
 }
 
@@ -213,6 +216,10 @@ static void judge_check(struct rs_engine *e, const struct rs_replay *r, struct o
 	case RS_CHECK_BROKEN:
 		worse(&o->entry, V_UNKNOWN);
 		report(e, r, o, RS_FINDING_CONTRACT_BROKEN, c, c->off);
+		break;
+	case RS_CHECK_ALIAS:
+		worse(&o->entry, V_UNKNOWN);
+		report(e, r, o, RS_FINDING_ALIAS, c, c->off);
 		break;
 	case RS_CHECK_FREED:
 		report(e, r, o, RS_FINDING_FREED_EARLY, c, c->off);

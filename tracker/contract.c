@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_TERMS 4000000u
+#define MOST_TERMS   4000000u
+#define MOST_ALIASES 4000000u
 
 const char *const rs_option_names[RS_OPTIONS] = {"undo",    "free",  "whole",
 						 "regions", "pages", "retain"};
@@ -19,8 +20,15 @@ struct segment {
 	const char *name;
 	struct rs_policy policy;
 	uint8_t incomplete;
-	uint32_t replays; /* most of a forward; 0: not told */
-	uint32_t first_call, ncalls, first_term, nterms;
+	uint32_t replays;  /* most of a forward; 0: not told */
+	uint64_t forwards; /* seen when it was learned; 0: not told */
+	uint32_t first_call, ncalls, first_term, nterms, first_alias, naliases;
+	uint8_t all_aliases; /* there are no others */
+};
+
+struct alias {
+	struct rs_alias is;
+	uint64_t forwards; /* in which it was seen; 0: not told */
 };
 
 struct rs_contract {
@@ -29,7 +37,9 @@ struct rs_contract {
 	struct segment *segments;
 	uint64_t *calls;
 	struct rs_term *terms;
-	uint32_t nsegments, ncalls, nterms, room_segments, room_calls, room_terms;
+	struct alias *aliases;
+	uint32_t nsegments, ncalls, nterms, naliases;
+	uint32_t room_segments, room_calls, room_terms, room_aliases;
 };
 
 static void *grow(void *v, uint32_t n, uint32_t *room, size_t size)
@@ -214,7 +224,120 @@ static int preserve(struct rs_jdoc *d, struct rs_policy *policy)
 	return err;
 }
 
-enum { G_NAME, G_CALLS, G_COMPLETE, G_PRESERVE, G_STATE, G_NEEDED, G_REPLAYS = G_NEEDED, G_N };
+/* [call, slot, piece, the other slot, the other piece, bytes], as contracts of before have them: of one call. */
+static int old_alias(struct rs_jdoc *d, struct rs_alias *is)
+{
+	static const uint64_t most[6] = {UINT32_MAX, UINT16_MAX, UINT16_MAX,
+					 UINT16_MAX, UINT16_MAX, UINT64_MAX};
+	uint64_t v[6] = {0};
+	int err = 0;
+
+	for (unsigned i = 0; i < 6 && !err; i++)
+		err = rs_jdoc_number(d, NULL, most[i], &v[i]);
+	*is = (struct rs_alias){.call = (uint32_t)v[0],
+				.slot = (uint16_t)v[1],
+				.piece = (uint16_t)v[2],
+				.other_call = (uint32_t)v[0],
+				.other_slot = (uint16_t)v[3],
+				.other_piece = (uint16_t)v[4]};
+	return err ? err : rs_jdoc_want(d, NULL, RS_J_ARRAY_END, "must have six numbers");
+}
+
+enum { A_CALL, A_SLOT, A_PIECE, A_OTHER, A_FORWARDS, A_N };
+
+static int alias_field(struct rs_jdoc *d, unsigned field, struct alias *a);
+
+/* The members of an alias, or of its other place: until the object's end. */
+static int alias_fields(struct rs_jdoc *d, struct alias *a, int is_other)
+{
+	static const char *const fields[] = {"call", "slot", "piece", "other", "forwards"};
+	uint32_t seen = 0;
+	unsigned field;
+	int err;
+
+	while ((err = rs_jdoc_key(d, fields, is_other ? A_OTHER : A_N, &seen, &field)) == 1) {
+		err = is_other && field == A_OTHER ? rs_jdoc_skip(d) : alias_field(d, field, a);
+		if (err)
+			return err;
+	}
+	return err ? err : rs_jdoc_seen(d, fields, is_other ? A_OTHER : A_FORWARDS, ~0u, seen);
+}
+
+static int alias_field(struct rs_jdoc *d, unsigned field, struct alias *a)
+{
+	struct alias other = {0};
+	uint64_t n = 0;
+	int err;
+
+	switch (field) {
+	case A_CALL:
+		err = rs_jdoc_number(d, "call", UINT32_MAX, &n);
+		a->is.call = (uint32_t)n;
+		return err;
+	case A_SLOT:
+		err = rs_jdoc_number(d, "slot", UINT16_MAX, &n);
+		a->is.slot = (uint16_t)n;
+		return err;
+	case A_PIECE:
+		err = rs_jdoc_number(d, "piece", UINT16_MAX, &n);
+		a->is.piece = (uint16_t)n;
+		return err;
+	case A_OTHER:
+		err = rs_jdoc_enter(d, "other") ?: alias_fields(d, &other, 1);
+		if (err)
+			return err;
+		rs_jdoc_leave(d);
+		a->is.other_call = other.is.call;
+		a->is.other_slot = other.is.slot;
+		a->is.other_piece = other.is.piece;
+		return 0;
+	case A_FORWARDS:
+		return rs_jdoc_number(d, "forwards", UINT64_MAX, &a->forwards);
+	default:
+		return rs_jdoc_skip(d);
+	}
+}
+
+static int one_alias(struct rs_jdoc *d, void *arg)
+{
+	struct rs_contract *c = d->to;
+	struct alias a = {0}, *added;
+	int err;
+
+	(void)arg;
+	if (d->j.tok == RS_J_ARRAY)
+		err = old_alias(d, &a.is);
+	else if (d->j.tok == RS_J_OBJECT)
+		err = alias_fields(d, &a, 0);
+	else
+		err = rs_jdoc_bad(d, NULL, "must be an object");
+	if (err)
+		return err;
+	if (a.is.call == a.is.other_call && a.is.slot == a.is.other_slot &&
+	    a.is.piece == a.is.other_piece)
+		return rs_jdoc_bad(d, "other", "must be another place");
+	if (c->naliases >= MOST_ALIASES)
+		return rs_jdoc_bad(d, NULL, "is one too many");
+	added = PUSH(c, aliases);
+	if (!added)
+		return rs_jdoc_no_memory(d);
+	*added = a;
+	return 0;
+}
+
+enum {
+	G_NAME,
+	G_CALLS,
+	G_COMPLETE,
+	G_PRESERVE,
+	G_STATE,
+	G_NEEDED,
+	G_REPLAYS = G_NEEDED,
+	G_FORWARDS,
+	G_ALIASES,
+	G_ALL_ALIASES,
+	G_N
+};
 
 static int segment_field(struct rs_jdoc *d, unsigned field, struct segment *s)
 {
@@ -239,6 +362,12 @@ static int segment_field(struct rs_jdoc *d, unsigned field, struct segment *s)
 		err = rs_jdoc_number(d, "replays", UINT32_MAX, &n);
 		s->replays = (uint32_t)n;
 		return err;
+	case G_FORWARDS:
+		return rs_jdoc_number(d, "forwards", UINT64_MAX, &s->forwards);
+	case G_ALIASES:
+		return rs_jdoc_each(d, "aliases", one_alias, NULL);
+	case G_ALL_ALIASES:
+		return rs_jdoc_flag(d, "aliases_complete", &s->all_aliases);
 	default:
 		return rs_jdoc_skip(d);
 	}
@@ -247,9 +376,13 @@ static int segment_field(struct rs_jdoc *d, unsigned field, struct segment *s)
 static int one_segment(struct rs_jdoc *d, void *arg)
 {
 	struct rs_contract *c = d->to;
-	static const char *const fields[] = {"name",	 "calls", "complete",
-					     "preserve", "state", "replays"};
-	struct segment s = {.first_call = c->ncalls, .first_term = c->nterms}, *added;
+	static const char *const fields[] = {"name",	 "calls",   "complete",
+					     "preserve", "state",   "replays",
+					     "forwards", "aliases", "aliases_complete"};
+	struct segment s = {.first_call = c->ncalls,
+			    .first_term = c->nterms,
+			    .first_alias = c->naliases},
+		       *added;
 	uint32_t seen = 0;
 	unsigned field;
 	int err;
@@ -269,6 +402,7 @@ static int one_segment(struct rs_jdoc *d, void *arg)
 		return err;
 	s.ncalls = c->ncalls - s.first_call;
 	s.nterms = c->nterms - s.first_term;
+	s.naliases = c->naliases - s.first_alias;
 	if (!s.ncalls && !s.incomplete)
 		return rs_jdoc_bad(d, "calls", "must not be empty");
 	added = PUSH(c, segments);
@@ -420,6 +554,7 @@ void rs_contract_free(struct rs_contract *c)
 	free(c->segments);
 	free(c->calls);
 	free(c->terms);
+	free(c->aliases);
 	free(c->owned);
 	free(c);
 }
@@ -441,6 +576,23 @@ const char *rs_contract_fingerprint(const struct rs_contract *c)
 	return c->fingerprint ? c->fingerprint : "";
 }
 
+/* What was seen in every forward must be there again. */
+static int apply_aliases(const struct rs_contract *c, const struct segment *s, struct rs_engine *e)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < s->naliases; i++) {
+		const struct alias *a = &c->aliases[s->first_alias + i];
+		struct rs_alias is = a->is;
+
+		is.always = a->forwards && a->forwards >= s->forwards;
+		err = rs_engine_alias(e, s->name, &is);
+	}
+	if (!err && s->all_aliases)
+		err = rs_engine_expect_no_other_alias(e, s->name);
+	return err;
+}
+
 static int apply_segment(const struct rs_contract *c, const struct segment *s, struct rs_engine *e)
 {
 	static const struct rs_policy conservative = {RS_OPTION_UNDO, RS_RESTORE_COPY};
@@ -450,6 +602,8 @@ static int apply_segment(const struct rs_contract *c, const struct segment *s, s
 		err = rs_engine_term(e, s->name, &c->terms[s->first_term + i]);
 	for (uint32_t i = 0; !err && !s->incomplete && i < s->ncalls; i++)
 		err = rs_engine_expect_calls(e, s->name, c->calls[s->first_call + i]);
+	if (!err && !s->incomplete)
+		err = apply_aliases(c, s, e);
 	if (!err && !s->incomplete && s->replays)
 		err = rs_engine_expect_replays(e, s->name, s->replays);
 	return err;

@@ -406,9 +406,22 @@ struct rs_term {
 	uint8_t window;	   /* not a role: writes are expected there */
 };
 
+/*
+ * Two places that share memory older than the forward: arguments of its calls, found as a term's spot is. The engine learns
+ * them with config.profile ("alias" lines).
+ */
+struct rs_alias {
+	uint32_t call, other_call;
+	uint16_t slot, piece, other_slot, other_piece;
+	uint8_t always; /* in every forward: one without it contradicts the contract (RS084) */
+};
+
 /* All before the segments run. segment NULL: those without a policy of their own. -EINVAL, -ENOMEM. */
 int rs_engine_policy(struct rs_engine *e, const char *segment, struct rs_policy policy);
 int rs_engine_term(struct rs_engine *e, const char *segment, const struct rs_term *term);
+int rs_engine_alias(struct rs_engine *e, const char *segment, const struct rs_alias *alias);
+/* Places of the segment of which no alias is given share nothing: where they do, that is RS084. */
+int rs_engine_expect_no_other_alias(struct rs_engine *e, const char *segment);
 /* A forward of the segment makes one of these call sequences, as its "calls" in a segment line says. */
 int rs_engine_expect_calls(struct rs_engine *e, const char *segment, uint64_t calls);
 /* Most replays of a forward: after that many nothing is preserved for it, and one more is a rejection. 0: any number. */

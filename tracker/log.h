@@ -15,6 +15,7 @@ struct rs_words;
 struct rs_logged_access {
 	uint64_t serial, off, len;
 	uint8_t dir, cls, exact; /* cls: of writes; exact: bounds known, digest comparable */
+	uint8_t whole;		 /* nobody knows which of these bytes */
 	uint16_t slot, piece;
 	uint16_t late;		 /* of digest: rs_access.late */
 	struct rs_words *digest; /* products */

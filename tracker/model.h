@@ -35,6 +35,7 @@
 #include "tracker/findings.h"
 #include "tracker/hash.h"
 #include "tracker/log.h"
+#include "tracker/places.h"
 #include "tracker/oplist.h"
 #include "tracker/records.h"
 #include "tracker/where.h"
@@ -224,6 +225,7 @@ enum rs_class {
 struct rs_span {
 	uint64_t off, len;
 	uint8_t cls;
+	uint32_t place; /* forward: the access that touched it first, as its index in `accesses` */
 };
 
 struct rs_claim {
@@ -297,6 +299,7 @@ struct rs_terms {
 	RS_VEC(struct rs_term) terms;
 	struct rs_term_group *groups; /* the same by place: terms.c */
 	RS_VEC(uint64_t) calls;	      /* what its forwards may do; none: anything */
+	struct rs_alias_set aliases;
 	UT_hash_handle hh;
 };
 
@@ -325,7 +328,11 @@ struct rs_segment {
 	const struct rs_terms *terms; /* NULL: none */
 	struct rs_race broken;	      /* where the terms were contradicted */
 	struct rs_race freed;	      /* what it has read was freed */
-	struct rs_causes causes;      /* of flags */
+	struct rs_race shared; /* where two places share other memory than the terms say ... */
+	struct rs_pair pair;   /* ... which two, the kernels that reach them, */
+	const char *pair_kernel[2];
+	uint8_t pair_absent;	 /* and whether they share none now */
+	struct rs_causes causes; /* of flags */
 	struct rs_balance balance;
 	uint64_t begin_ns;
 	uint32_t refs; /* the pending list, windows, records in flight */
@@ -354,7 +361,8 @@ enum rs_check_kind {
 	RS_CHECK_SAMPLE, /* of bytes that nobody was seen to write */
 	RS_CHECK_RACE,	 /* no digests: there was no order */
 	RS_CHECK_BROKEN, /* no digests: the contract says something else */
-	RS_CHECK_FREED	 /* no digests: the memory is gone */
+	RS_CHECK_FREED,	 /* no digests: the memory is gone */
+	RS_CHECK_ALIAS	 /* no digests: two places share memory, or no longer do */
 };
 
 /* Two digests that should be equal, once the device has made them; NULL: cannot be told. */
@@ -648,33 +656,6 @@ int rs_thin_move(struct rs_engine *e, struct rs_op *op);
 void rs_thin_ready(struct rs_engine *e);
 void rs_thin_fini(struct rs_engine *e);
 
-/* profile.c */
-struct rs_profile *rs_profile_of(struct rs_engine *e, const char *name);
-struct rs_profile_range *rs_profile_read(struct rs_profile *p, const struct rs_spot *spot,
-					 uint64_t off, uint64_t len, enum rs_class cls,
-					 const char *reader);
-void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x,
-			    const struct rs_writer *writer);
-void rs_profile_retire(struct rs_engine *e, struct rs_segment *s);
-/* Bytes and pieces of a claim where writes were seen before; added. */
-void rs_profile_expected(const struct rs_claim *c, uint64_t *bytes, uint64_t *pieces);
-/* Has it been seen to the end, so that what was not overwritten counts? */
-int rs_profile_knows(const struct rs_profile_range *r);
-/* Is a write expected at `off` of the claim's allocation? *until: lowered to where the answer changes. */
-int rs_profile_expects(const struct rs_profile_range *r, uint64_t range_at, uint64_t off,
-		       uint64_t *until);
-void rs_profile_forward(struct rs_engine *e, const struct rs_segment *s);
-void rs_profile_write(struct rs_engine *e);
-void rs_profile_fini(struct rs_engine *e);
-
-/* terms.c */
-struct rs_terms *rs_terms_find(struct rs_engine *e, const char *name);
-const struct rs_term *rs_terms_at(const struct rs_terms *terms, const struct rs_spot *spot,
-				  uint64_t off, int window, uint64_t *until);
-uint64_t rs_terms_calls(const struct rs_segment *s);
-int rs_terms_calls_fit(const struct rs_terms *terms, const struct rs_segment *s);
-void rs_terms_fini(struct rs_engine *e);
-
 /* readers.c */
 void rs_readers_forget(struct rs_claim *c);
 int rs_readers_done(const struct rs_engine *e, const struct rs_claim *c, uint64_t off, uint64_t len,
@@ -773,5 +754,7 @@ void rs_segment_spend(struct rs_engine *e, struct rs_segment *s);
 uint64_t rs_next_invocation(struct rs_engine *e, const char *name);
 
 #include "tracker/touch.h"
+
+#include "tracker/learn.h"
 
 #endif

@@ -130,7 +130,8 @@ void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 						.slot = x->slot,
 						.piece = r->piece,
 						.cls = cls,
-						.exact = x->dense && !x->whole};
+						.exact = x->dense && !x->whole,
+						.whole = x->whole || x->how >= RS_HOW_REACHABLE};
 		c->follow_up |= cls == RS_CLASS_PRODUCT || cls == RS_CLASS_MAYBE;
 	}
 	lc->n = c->nranges;

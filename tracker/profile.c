@@ -17,7 +17,6 @@
 #define MOST_RANGES  65536u
 #define MOST_WINDOWS 4096u
 #define MOST_CALLS   8u
-#define MOST_ALIASES 24u /* they have to fit into a line */
 #define PER_LINE     48u /* windows */
 
 struct key {
@@ -41,13 +40,6 @@ struct rs_profile_range {
 	UT_hash_handle hh;
 };
 
-/* Two arguments of the forward's n-th call that name the same bytes. */
-struct alias {
-	uint32_t call;
-	uint16_t slot, piece, other_slot, other_piece;
-	uint64_t bytes; /* most that they shared */
-};
-
 struct rs_profile {
 	const char *name; /* interned; key: the pointer */
 	uint64_t forwards, invocations, calls[MOST_CALLS];
@@ -59,8 +51,7 @@ struct rs_profile {
 	uint32_t flags;
 	uint8_t cut; /* there was more than is told */
 	struct rs_profile_range *ranges;
-	struct alias aliases[MOST_ALIASES];
-	uint32_t naliases;
+	struct rs_alias_set aliases;
 	UT_hash_handle hh;
 };
 
@@ -270,43 +261,11 @@ void rs_profile_expected(const struct rs_claim *c, uint64_t *bytes, uint64_t *pi
 	}
 }
 
-static void add_alias(struct rs_profile *p, const struct alias *a)
+struct rs_alias_set *rs_profile_aliases(struct rs_engine *e, const char *name)
 {
-	uint32_t i;
+	struct rs_profile *p = rs_profile_of(e, name);
 
-	for (i = 0; i < p->naliases; i++) {
-		struct alias *at = &p->aliases[i];
-
-		if (at->call == a->call && at->slot == a->slot && at->piece == a->piece &&
-		    at->other_slot == a->other_slot && at->other_piece == a->other_piece) {
-			at->bytes = rs_max64(at->bytes, a->bytes);
-			return;
-		}
-	}
-	if (i < MOST_ALIASES)
-		p->aliases[p->naliases++] = *a;
-}
-
-/* The forward w makes a call: do two of its arguments name the same bytes of memory that is older than w? */
-void rs_profile_aliases(const struct rs_callstate *c, const struct rs_window *w)
-{
-	struct rs_profile *p = rs_profile_of(c->e, w->seg->name);
-	uint32_t i, k;
-
-	for (i = 0; p && i < c->nranges; i++)
-		for (k = i + 1; k < c->nranges; k++) {
-			const struct rs_range *x = &c->range[i], *y = &c->range[k];
-			uint64_t from = rs_max64(x->off, y->off);
-			uint64_t end = rs_min64(x->off + x->len, y->off + y->len);
-			uint16_t slot = rs_access_of(c, x)->slot, other = rs_access_of(c, y)->slot;
-
-			if (x->a != y->a || from >= end || slot == other || x->a->birth >= w->begin)
-				continue;
-			add_alias(p, slot < other ? &(struct alias){w->seg->log.n, slot, x->piece,
-								    other, y->piece, end - from}
-						  : &(struct alias){w->seg->log.n, other, y->piece,
-								    slot, x->piece, end - from});
-		}
+	return p ? &p->aliases : NULL;
 }
 
 /* A forward is over. */
@@ -383,20 +342,7 @@ static void write_head(struct rs_engine *e, const struct rs_profile *p)
 	rs_json_bool(&j, "unknown_writer", !!(p->flags & RS_F_UNKNOWN_WRITER));
 	rs_json_bool(&j, "untracked", !!(p->flags & RS_F_UNTRACKED));
 	rs_json_bool(&j, "cut", p->cut);
-	rs_json_open(&j, "aliases", '[');
-	for (i = 0; i < p->naliases; i++) {
-		const struct alias *a = &p->aliases[i];
-
-		rs_json_open(&j, NULL, '[');
-		rs_json_u64(&j, NULL, a->call);
-		rs_json_u64(&j, NULL, a->slot);
-		rs_json_u64(&j, NULL, a->piece);
-		rs_json_u64(&j, NULL, a->other_slot);
-		rs_json_u64(&j, NULL, a->other_piece);
-		rs_json_u64(&j, NULL, a->bytes);
-		rs_json_close(&j, ']');
-	}
-	rs_json_close(&j, ']');
+	rs_json_bool(&j, "aliases_cut", p->aliases.cut);
 	rs_records_write(e->records, RS_RECORD_EVENTS, &j);
 }
 
@@ -444,6 +390,7 @@ void rs_profile_write(struct rs_engine *e)
 
 	for (p = e->records ? e->profiles : NULL; p; p = p->hh.next) {
 		write_head(e, p);
+		rs_places_write(e, p->name, &p->aliases);
 		for (r = p->ranges; r; r = r->hh.next)
 			for (from = 0; !from || from < r->windows.n; from += PER_LINE)
 				write_range(e, p, r, from);
@@ -462,6 +409,7 @@ void rs_profile_fini(struct rs_engine *e)
 			free(r);
 		}
 		HASH_DEL(e->profiles, p);
+		rs_places_free(&p->aliases);
 		free(p);
 	}
 }

@@ -185,7 +185,7 @@ int rs_steady_follow(struct rs_callstate *c, struct rs_thread *t)
 		       &c->who);
 	if (k.tick && c->e->queues.n > 1)
 		note_readers(c, w);
-	rs_profile_aliases(c, w);
+	rs_places_steady(c, w);
 	rs_pair_log(c, w);
 	give_versions(c);
 	return 1;

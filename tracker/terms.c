@@ -3,7 +3,7 @@
  * What a contract or a plan says of segments: how their state is preserved, which memory is state and which a
  * product, where writes are expected, which calls the forward makes.
  *
- * Terms are given before the segments run and stay until the engine goes. A forward that contradicts its
+ * Which places share memory is in places.c. Terms are given before the segments run and stay until the engine goes. A forward that contradicts its
  * terms is preserved all the same, without them, and its replays are rejected (RS080, RS081).
  *
  * Callers: the shim at its start (rs_engine_*); access.c, window.c under engine.lock.
@@ -222,6 +222,30 @@ int rs_engine_expect_calls(struct rs_engine *e, const char *segment, uint64_t ca
 	return added ? 0 : -ENOMEM;
 }
 
+int rs_engine_alias(struct rs_engine *e, const char *segment, const struct rs_alias *alias)
+{
+	struct rs_terms *t;
+	int err;
+
+	pthread_mutex_lock(&e->lock);
+	t = terms_of(e, segment);
+	err = t ? rs_places_expect(&t->aliases, alias) : -ENOMEM;
+	pthread_mutex_unlock(&e->lock);
+	return err;
+}
+
+int rs_engine_expect_no_other_alias(struct rs_engine *e, const char *segment)
+{
+	struct rs_terms *t;
+
+	pthread_mutex_lock(&e->lock);
+	t = terms_of(e, segment);
+	if (t)
+		t->aliases.complete = 1;
+	pthread_mutex_unlock(&e->lock);
+	return t ? 0 : -ENOMEM;
+}
+
 int rs_engine_expect_replays(struct rs_engine *e, const char *segment, uint32_t replays)
 {
 	struct rs_terms *t;
@@ -343,6 +367,7 @@ void rs_terms_fini(struct rs_engine *e)
 			free(g->stretches.v);
 			free(g);
 		}
+		rs_places_free(&t->aliases);
 		free(t->terms.v);
 		free(t->calls.v);
 		free(t);

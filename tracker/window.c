@@ -101,7 +101,9 @@ void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
 		rs_alloc_unref(e, s->broken.alloc);
 	if (s->freed.alloc)
 		rs_alloc_unref(e, s->freed.alloc);
-	s->race.alloc = s->broken.alloc = s->freed.alloc = NULL;
+	if (s->shared.alloc)
+		rs_alloc_unref(e, s->shared.alloc);
+	s->race.alloc = s->broken.alloc = s->freed.alloc = s->shared.alloc = NULL;
 	rs_segment_unref(e, s);
 }
 
@@ -121,6 +123,7 @@ void rs_segment_note(struct rs_engine *e, struct rs_segment *s, enum rs_check_ki
 {
 	struct rs_race *r = kind == RS_CHECK_RACE    ? &s->race
 			    : kind == RS_CHECK_FREED ? &s->freed
+			    : kind == RS_CHECK_ALIAS ? &s->shared
 						     : &s->broken;
 
 	if (r->alloc)
@@ -419,6 +422,7 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		pass_on(e, w, RS_CHECK_RACE, &w->seg->race);
 		pass_on(e, w, RS_CHECK_BROKEN, &w->seg->broken);
 		pass_on(e, w, RS_CHECK_FREED, &w->seg->freed);
+		pass_on(e, w, RS_CHECK_ALIAS, &w->seg->shared);
 		if (w->balance.calls != w->seg->balance.calls ||
 		    w->balance.bytes != w->seg->balance.bytes)
 			r->flags |= RS_F_RESIDENCY;
@@ -459,6 +463,8 @@ struct rs_replay *rs_window_close(struct rs_engine *e, struct rs_oplist *l, stru
 		}
 		if (!aborted && !rs_terms_calls_fit(w->seg->terms, w->seg))
 			w->seg->flags |= RS_F_OTHER_CALLS;
+		else if (!aborted)
+			rs_places_over(e, w->seg);
 		rs_segment_unref(e, w->seg);
 		w->seg = NULL;
 	} else if (w->kind == RS_WINDOW_REPLAY) {

@@ -287,6 +287,10 @@ static void c26(void)
 		in.a = STATE("state:a", 5, 1, 2, 3, 4, 5);
 		in.b = in.a + 4;
 		in.n = 4;
+	} else if (option("apart")) {
+		in.a = STATE("state:a", 1, 3);
+		in.b = STATE(NULL, 1, 3);
+		in.n = 1;
 	} else {
 		in.a = in.b = STATE("state:a", 1, 3);
 		in.n = 1;

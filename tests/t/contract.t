@@ -213,9 +213,38 @@ def check_other_program(directory, cases):
     ok(not bad, "a contract of another program is rejected, and all is preserved the same", *bad[:8])
 
 
+def check_aliases(directory, cases):
+    """Under the contract of the one program the other one shares other memory: named, and never a match."""
+    bad = []
+    for one, other, shared in (("c26", "c26 apart", False), ("c26 apart", "c26", True)):
+        contract, path = learn(directory, "hazards", one)
+        run = preserved("hazards", other, path)
+        bad += judge(cases[other], run, "RS084")
+        found = [f for f in run.findings if f["code"] == "RS084"]
+        if run.words != cases[other].right or [r["outcome"] for r in run.records] != ["rejection"] or len(found) != 1:
+            bad += [f"{one} for {other}: {run.words}", *map(show, run.records), *found]
+        elif found[0]["shared"] != shared or [p["kernel"] for p in found[0]["places"]] != ["add", "mul"]:
+            bad += [f"{one} for {other}", found[0]]
+        old = copy.deepcopy(contract)
+        for s in old["segments"]:
+            s["aliases"] = [[a["call"], a["slot"], a["piece"], a["other"]["slot"], a["other"]["piece"], a["bytes"]]
+                            for a in s["aliases"] if a["call"] == a["other"]["call"]]
+            del s["aliases_complete"]
+        write(path, old)
+        bad += check_run(cases[one], "preserve", preserved("hazards", one, path), cases[one].right, [1])
+    ok(not bad, "aliases that are not there, or that nobody knows, are rejected; contracts of before know none", *bad[:8])
+
+
 def tampered(contract):
     """(what, contract, code that must come)"""
     for i, segment in enumerate(contract["segments"]):
+        for k, alias in enumerate(segment["aliases"]):
+            c = copy.deepcopy(contract)
+            del c["segments"][i]["aliases"][k]
+            yield f"alias {k} removed", c, "RS084"
+            c = copy.deepcopy(contract)
+            c["segments"][i]["aliases"][k].update(forwards=0)
+            yield f"alias {k} sometimes", c, None
         for k, state in enumerate(segment["state"]):
             if state["role"] != "state":
                 continue
@@ -368,13 +397,15 @@ def check_diff(directory):
     removed = segment["state"].pop()
     segment.update(verdict="not replayable", calls=["0x1"])
     segment["products"]["bytes"] += 1
-    segment["aliases"] = [[0, 0, 0, 1, 0, 4]]
+    segment["aliases"] = [{"call": 0, "slot": 0, "piece": 0, "other": {"call": 1, "slot": 2, "piece": 0}, "bytes": 4,
+                           "forwards": 1}]
     contract["segments"].append(dict(segment, name="new"))
     write(other, contract)
     text, as_json = ctl("diff", path, other), ctl("diff", "--json", path, other)
     kinds = {d["kind"] for d in json.loads(as_json.stdout)}
-    ok([d["new"] for d in json.loads(as_json.stdout) if d["what"] == "aliases"] == [[[0, 0, 0, 1, 0, 4]]],
-       "and arguments that have come to name the same bytes", as_json.stdout[:600])
+    ok([(d["what"], d["new"]["bytes"]) for d in json.loads(as_json.stdout) if d["kind"] == "alias added"] ==
+       [("call 0 slot 0 piece 0 = call 1 slot 2 piece 0", 4)] * 2 or len(contract["segments"]) != 2,
+       "and places that have come to share memory", as_json.stdout[:600])
     ok(text.returncode == as_json.returncode == 1 and
        {"role", "windows", "state removed", "verdict", "calls", "size", "segment added", "field"} <= kinds and
        all(f": {k}" in text.stdout for k in kinds), "every kind of difference is told", kinds, text.stdout, removed)
@@ -429,6 +460,7 @@ def main():
         if not only:
             check_validator(learn(directory, "hazards", "c01")[0])
             check_other_program(directory, cases)
+            check_aliases(directory, cases)
             check_tampered(directory, cases)
             check_incomplete(directory, cases)
             check_refused(directory, cases)

@@ -59,6 +59,7 @@ CASES = [
     Case("c14 one", dict(offset=16, **words("mask", 0, 1, 0, 1, 1, 0, 0, 1)),
          dict(offset=8, **words("mask", 1, 0, 1, 0, 1, 1, 1, 0)), {("dropout", 0): again("generator", "mask")}),
     Case("c26", dict(y=25, a=5), dict(y=16, a=4), {BLOCK: again("a", "add")}),
+    Case("c26 apart", dict(y=15, a=5), dict(y=12, a=4), {BLOCK: again("a", "add")}),
     Case("c26 shifted", dict(**words("y", 12, 20, 30, 30), **words("a", 3, 4, 5, 6, 5)),
          dict(**words("y", 6, 12, 20, 25), **words("a", 2, 3, 4, 5, 5)), {BLOCK: again("a", "add")}),
     *[Case(f"x1{how}", dict(**words("S", 49, 49, 49, 49), **words("y", 15, 15, 15, 15)),

@@ -115,6 +115,95 @@ static void states(void)
 		"1:132 segments[0].state[0].windows[0] must have bytes, and end below 2^64");
 }
 
+#define ALIASES(text) SEGMENT(BARE ",\"state\":[],\"aliases\":[" text "]")
+
+static void aliases(void)
+{
+	refused(ALIASES("7"), "1:130 segments[0].aliases[0] must be an object");
+	refused(ALIASES("{\"call\":0}"), "1:139 segments[0].aliases[0].slot is missing");
+	refused(ALIASES("{\"slot\":65536}"), "1:138 segments[0].aliases[0].slot is too large");
+	refused(ALIASES("{" SPOT "}"), "1:158 segments[0].aliases[0].other is missing");
+	refused(ALIASES("{\"other\":{\"call\":0}}"),
+		"1:148 segments[0].aliases[0].other.slot is missing");
+	refused(ALIASES("{\"other\":{\"forwards\":1,\"other\":{}," SPOT "}," SPOT "}"),
+		"1:220 segments[0].aliases[0].other must be another place");
+	refused(ALIASES("[0,1,0,2,0]"),
+		"1:140 segments[0].aliases[0] must be an integer, not negative");
+	refused(ALIASES("[0,1,0,2,0,4,5]"), "1:143 segments[0].aliases[0] must have six numbers");
+	refused(ALIASES("[0,1,0,1,0,4]"),
+		"1:142 segments[0].aliases[0].other must be another place");
+	refused(SEGMENT(BARE ",\"state\":[],\"aliases_complete\":1"),
+		"1:138 segments[0].aliases_complete must be true or false");
+}
+
+/* y = x + 1 */
+static void plus(struct rig_arg *a)
+{
+	a[0].p[0] = a[1].p[0] + 1;
+}
+
+/* As a forward of two such calls has them. */
+static uint64_t two_calls(void)
+{
+	struct rs_logged_call log[2] = {{.ident = (uint64_t)(uintptr_t)plus},
+					{.ident = (uint64_t)(uintptr_t)plus}};
+	struct rs_segment s = {0};
+
+	s.log.v = log;
+	s.log.n = 2;
+	return rs_terms_calls(&s);
+}
+
+/* Learned in two forwards: what both have shown must be there, what one has shown may be. */
+static void aliases_kept(const char *all, unsigned forwards, int shares, const char *code)
+{
+	char json[1024];
+	struct rs_jdoc_error e;
+	struct rs_contract *c;
+	uint32_t *x, *y;
+
+	snprintf(
+		json, sizeof(json),
+		"{\"contract_version\":1,\"segments\":[{\"name\":\"g\",\"calls\":[\"0x1\"],\"complete\":true,"
+		"\"preserve\":{\"option\":\"undo\"},\"state\":[],\"aliases\":[[0,1,0,2,0,4]]},"
+		"{\"name\":\"f\",\"calls\":[\"0x%llx\"],\"complete\":true,\"preserve\":{\"option\":\"undo\"},"
+		"\"state\":[{" SPOT
+		",\"offset\":0,\"bytes\":4,\"role\":\"state\"},{\"call\":1,\"slot\":1,"
+		"\"piece\":0,\"offset\":0,\"bytes\":4,\"role\":\"state\"}],\"aliases_complete\":%s,\"aliases\":[",
+		(unsigned long long)two_calls(), all);
+	if (forwards)
+		snprintf(json + strlen(json), sizeof(json) - strlen(json),
+			 "{" SPOT ",\"other\":{\"call\":1,\"slot\":1,\"piece\":0},\"forwards\":%u}",
+			 forwards);
+	strcat(json, "],\"forwards\":2}]}");
+	c = parse(json, &e);
+	rig_start(RS_MODE_PRESERVE);
+	ok(c && !rs_contract_apply(c, eng), "all aliases: %s, one in %u of 2 forwards %s", all,
+	   forwards, e.text);
+	rs_contract_free(c);
+	x = words(2), y = words(1);
+	for (unsigned i = 0; i < 2; i++) {
+		PUSH(i ? "replay:f#0" : "forward:f");
+		KERNEL(plus, W_(y, 1), R_(x, 1));
+		KERNEL(plus, W_(y, 1), {x, shares ? 0 : 1, 1, RS_READ, 0, 0});
+		POP();
+	}
+	fake_drain();
+	is_u64(count(rig_read("records.jsonl"), code ? code : "\"match\""), 1,
+	       code ? "a rejection" : "a match");
+	rig_stop();
+}
+
+static void aliases_applied(void)
+{
+	aliases_kept("true", 2, 1, NULL);
+	aliases_kept("true", 2, 0, "RS084");
+	aliases_kept("true", 1, 0, NULL);
+	aliases_kept("true", 0, 0, NULL);
+	aliases_kept("true", 0, 1, "RS084");
+	aliases_kept("false", 0, 1, NULL);
+}
+
 static void accepted(void)
 {
 	struct rs_jdoc_error e;
@@ -152,12 +241,6 @@ static void file(void)
 	ok(!c, "nothing came of them");
 	close(fd);
 	unlink(path);
-}
-
-/* y = x + 1 */
-static void plus(struct rig_arg *a)
-{
-	a[0].p[0] = a[1].p[0] + 1;
 }
 
 static void run(const char *json, const char *segment, const char *code)
@@ -262,10 +345,12 @@ int main(void)
 	document();
 	segments();
 	states();
+	aliases();
 	accepted();
 	file();
 	applied();
 	handed_on();
 	ordered();
+	aliases_applied();
 	return tap_done();
 }
