@@ -112,9 +112,30 @@ static void print_code(const char *code)
 	rs_fmt_text(stderr, code);
 }
 
+/* What the codes of the table mean, each once. */
+static void print_meanings(json_t *codes)
+{
+	const struct rs_finding_info *info;
+	const char *code;
+	json_t *count;
+
+	json_object_foreach(codes, code, count)
+	{
+		info = rs_code_find(code);
+		fputs("==rs==", stderr);
+		print_code(code);
+		if (info)
+			fprintf(stderr, " %s: %s. %s\n", rs_severity_name(info->severity),
+				info->title, info->action);
+		else
+			fputs(" a code of another version\n", stderr);
+	}
+}
+
 /* Returns 1 unless everything matched. */
 static int print(const struct table *t, struct rs_run **runs, size_t n)
 {
+	json_t *met = json_object();
 	uint64_t sum[3] = {0};
 
 	fprintf(stderr, "==rs== %-28s %7s %6s %6s %7s  %s\n", "segment", "replays", "match",
@@ -140,9 +161,12 @@ static int print(const struct table *t, struct rs_run **runs, size_t n)
 			print_code(code);
 		}
 		putc('\n', stderr);
+		json_object_update(met, r->codes);
 		for (int k = 0; k < 3; k++)
 			sum[k] += r->outcome[k];
 	}
+	print_meanings(met);
+	json_decref(met);
 	fprintf(stderr,
 		"==rs== VERIFY SUMMARY: %" PRIu64 " match, %" PRIu64 " rejection, %" PRIu64
 		" divergence\n",
