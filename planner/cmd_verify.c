@@ -133,7 +133,7 @@ static void print_meanings(json_t *codes)
 }
 
 /* Returns 1 unless everything matched. */
-static int print(const struct table *t, struct rs_run **runs, size_t n)
+static int print(const struct table *t, struct rs_run **runs, size_t n, const char *dir)
 {
 	json_t *met = json_object();
 	uint64_t sum[3] = {0};
@@ -166,6 +166,8 @@ static int print(const struct table *t, struct rs_run **runs, size_t n)
 			sum[k] += r->outcome[k];
 	}
 	print_meanings(met);
+	if (json_object_size(met))
+		fprintf(stderr, "==rs== which state, and who wrote it: replayctl report %s\n", dir);
 	json_decref(met);
 	fprintf(stderr,
 		"==rs== VERIFY SUMMARY: %" PRIu64 " match, %" PRIu64 " rejection, %" PRIu64
@@ -293,7 +295,7 @@ int rs_cmd_verify(int argc, char **argv)
 	if (!n)
 		fprintf(stderr, "==rs== no data in %s: nothing was verified\n", job.dir_abs);
 	fail = check_runs(&job, runs, n);
-	fail |= print(&table, runs, n);
+	fail |= print(&table, runs, n, job.dir);
 	rs_rundir_free(runs, n);
 	if (WIFEXITED(status) && !WEXITSTATUS(status) && fail)
 		return RS_EXIT_FINDINGS;

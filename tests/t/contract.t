@@ -424,7 +424,8 @@ def check_verify(directory):
     few = ctl("verify", "--contract", path, "--steps", "2", "--segments", "1", "-o", out, *command)
     ok(few.returncode == 0 and "4 match" in few.stderr, "the first steps only", few.stderr)
     other = ctl("verify", "--contract", path, "-o", out, "--", client("hazards"), "c01")
-    ok(other.returncode == 1 and "RS081" in other.stderr and "0 match, 2 rejection" in other.stderr,
+    ok(other.returncode == 1 and "0 match, 2 rejection" in other.stderr and f"replayctl report {out}" in other.stderr and
+       "RS081 error: the contract is of another program. learn the contract again" in other.stderr,
        "another program fails", other.stderr)
     none = ctl("verify", "--contract", path, "-o", out, "--", "true")
     ok(none.returncode == 1 and "nothing was verified" in none.stderr, "no data is no success", none.stderr)
