@@ -60,30 +60,34 @@ static uint64_t op_ns(const struct rs_costs *c, enum rs_rate_kind kind, uint64_t
 }
 
 /*
- * Pieces that are copied for one call of the program: together in one move if there are two or more, none of them large
+ * Pieces that are copied or digested for one call of the program: together if there are two or more, none of them large
  * (tracker/gather.c), where the engine has been seen to make moves.
  */
 #define LARGEST (UINT64_C(1) << 20)
+static int go_together(const struct rs_costs *c, uint64_t bytes, uint64_t pieces)
+{
+	return pieces >= 2 && bytes / pieces <= LARGEST && c->rate[RS_RATE_MOVE].n;
+}
+
 static uint64_t copy_ns(const struct rs_costs *c, uint64_t bytes, uint64_t pieces)
 {
-	if (pieces < 2 || bytes / pieces > LARGEST || !c->rate[RS_RATE_MOVE].n)
-		return op_ns(c, RS_RATE_COPY, bytes, pieces);
-	return op_ns(c, RS_RATE_MOVE, bytes, 1);
+	return go_together(c, bytes, pieces) ? op_ns(c, RS_RATE_MOVE, bytes, 1)
+					     : op_ns(c, RS_RATE_COPY, bytes, pieces);
 }
 
 static uint64_t digest_ns(const struct rs_costs *c, uint64_t bytes, uint64_t pieces)
 {
-	return op_ns(c, RS_RATE_DIGEST, bytes, pieces);
+	return op_ns(c, RS_RATE_DIGEST, bytes, go_together(c, bytes, pieces) ? 1 : pieces);
 }
 
 uint64_t rs_costs_saving(const struct rs_costs *c, enum rs_option option, uint64_t bytes,
 			 uint64_t pieces)
 {
 	/* an undo log is written when each write comes, the others when the forward reads all of it */
-	uint64_t copies = option == RS_OPTION_UNDO ? op_ns(c, RS_RATE_COPY, bytes, pieces)
-						   : copy_ns(c, bytes, pieces);
-
-	return capped((unsigned __int128)copies + digest_ns(c, bytes, pieces));
+	if (option == RS_OPTION_UNDO)
+		return capped((unsigned __int128)op_ns(c, RS_RATE_COPY, bytes, pieces) +
+			      op_ns(c, RS_RATE_DIGEST, bytes, pieces));
+	return capped((unsigned __int128)copy_ns(c, bytes, pieces) + digest_ns(c, bytes, pieces));
 }
 
 /* --- memory ------------------------------------------------------------------------------------- */
@@ -179,7 +183,7 @@ static uint64_t times(const struct rs_cost *s)
  */
 static unsigned __int128 replay_ns(const struct rs_costs *c, const struct rs_cost *s)
 {
-	uint64_t compare = digest_ns(c, s->compared_bytes, s->compared_pieces);
+	uint64_t compare = op_ns(c, RS_RATE_DIGEST, s->compared_bytes, s->compared_pieces);
 	uint64_t draw = copy_ns(c, s->draw_bytes, 1);
 	unsigned __int128 once = once_ns(s);
 
@@ -196,9 +200,9 @@ static unsigned __int128 restore_ns(const struct rs_costs *c, const struct need 
 	uint64_t copy = copy_ns(c, n->bytes, n->pieces);
 	uint64_t digest = digest_ns(c, n->bytes, n->pieces);
 
-	if (restore == RS_RESTORE_SWAP)
+	if (restore == RS_RESTORE_SWAP) /* and a digest before and after each exchange */
 		return (unsigned __int128)op_ns(c, RS_RATE_SWAP, n->bytes, n->pieces) + copy +
-		       (unsigned __int128)2 * digest +
+		       (unsigned __int128)2 * op_ns(c, RS_RATE_DIGEST, n->bytes, n->pieces) +
 		       (n->foreign ? rs_costs_saving(c, RS_OPTION_UNDO, n->foreign, n->pieces) : 0);
 	/* shown bytes are compared with the digest of the keep that they are all of */
 	return (unsigned __int128)3 * copy + digest + (is_exact ? digest : 0);
