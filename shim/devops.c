@@ -268,6 +268,7 @@ const struct rs_devops rs_devops_ops = {
 	.move = rs_dev_move,
 	.swap = rs_dev_swap,
 	.diff = rs_dev_diff,
+	.diff_many = rs_dev_diff_many,
 	.result_alloc = op_result_alloc,
 	.result_free = op_result_free,
 	.capture_of = rs_dev_capture,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of the engine's operations on the real driver share: devops.c (contexts, memory),
- * devorder.c (events), devclock.c (marks), devkernels.c (kernels), devarrays.c (arrays).
+ * devorder.c (events), devclock.c (marks), devkernels.c (kernels), devmany.c (lists), devarrays.c
+ * (arrays).
  */
 #ifndef RS_SHIM_DEVOPS_H
 #define RS_SHIM_DEVOPS_H
@@ -16,7 +17,8 @@
 	X(move)                                                                                    \
 	X(move_wide)                                                                               \
 	X(swap)                                                                                    \
-	X(diff)
+	X(diff)                                                                                    \
+	X(diff_many)
 
 enum rs_dev_kernel {
 #define X(name) RS_DEV_##name,
@@ -80,12 +82,19 @@ CUstream rs_dev_stream(struct rs_queue q);
 /* devkernels.c */
 /* Is it one of our kernels, in whatever context? */
 int rs_dev_is_own(CUfunction f);
+/* In the context, both. */
+CUresult rs_dev_load(struct rs_dev_context *c, enum rs_dev_kernel k, CUfunction *ret);
+CUresult rs_dev_launch(CUfunction f, struct rs_queue q, uint64_t blocks, unsigned threads,
+		       void **params);
 int rs_dev_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out);
-int rs_dev_digest_many(void *opaque, struct rs_queue q, const struct rs_piece *list, uint64_t n);
-int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n);
 int rs_dev_swap(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes);
 int rs_dev_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
 		uint64_t *out);
+
+/* devmany.c */
+int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n);
+int rs_dev_digest_many(void *opaque, struct rs_queue q, const struct rs_piece *list, uint64_t n);
+int rs_dev_diff_many(void *opaque, struct rs_queue q, const struct rs_pair *list, uint64_t n);
 
 /* devarrays.c: one of the two, or some of the list, is an array's range. */
 int rs_dev_array_copy(struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes);

@@ -5,7 +5,8 @@
  *
  * Everything is asynchronous and ordered by its queue, except event_sync. No operation may be called
  * with an engine lock held. None calls back into the engine. All return 0 or -errno unless said
- * otherwise; an operation that fails has had no effect, except that a move or many digests may have been made in part.
+ * otherwise; an operation that fails has had no effect, except that one of many things
+ * may have been made in part.
  *
  * A queue may be in a stream capture: what is put into it becomes part of the graph and runs when that is
  * launched, maybe often. An event recorded there orders work of the same capture and does nothing else.
@@ -50,6 +51,12 @@ struct rs_piece {
 	uint64_t *out;
 };
 
+/* One of many comparisons; out: rs_page_count(bytes) words from result_alloc. */
+struct rs_pair {
+	uint64_t a, b, bytes;
+	uint64_t *out;
+};
+
 struct rs_devops {
 	void *opaque;
 	/* Device memory, at least 256-byte aligned. -ENOMEM when there is none. */
@@ -79,6 +86,8 @@ struct rs_devops {
 	/* out: one word per RS_PAGE of the two ranges, 0 where all bytes are equal, else 1; from result_alloc. */
 	int (*diff)(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
 		    uint64_t *out);
+	/* Many comparisons in one operation; as digest_many. */
+	int (*diff_many)(void *opaque, struct rs_queue q, const struct rs_pair *list, uint64_t n);
 	/* Host memory that the device writes and the host reads once an event has passed. */
 	int (*result_alloc)(void *opaque, struct rs_queue q, uint64_t words, uint64_t **ret_words);
 	void (*result_free)(void *opaque, uint64_t *words);

@@ -302,6 +302,8 @@ uint32_t rs_gather_run(struct rs_engine *e, struct rs_oplist *l, uint32_t i)
 {
 	struct gather g = {.e = e, .op = &l->v[i], .unordered = l->unordered};
 
+	if (g.op->kind == RS_OP_DIFF)
+		return rs_thin_diffs(e, g.op, l->n - i);
 	g.n = length(e, g.op, l->n - i);
 	if (!g.n || make_room(&g, g.n))
 		return 0;

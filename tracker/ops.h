@@ -21,6 +21,9 @@ int rs_op_digest_keep(struct rs_engine *e, const struct rs_op *op);
 /* memory.c: for many at once, linked by `next` */
 int rs_words_fill_all(struct rs_engine *e, uint32_t q, struct rs_words *list, uint32_t n);
 
+/* thin.c: as rs_gather_run, for comparisons */
+uint32_t rs_thin_diffs(struct rs_engine *e, struct rs_op *op, uint32_t n);
+
 /* gather.c: how many operations from the i-th on have been carried out together; 0: none, it has to go alone */
 uint32_t rs_gather_run(struct rs_engine *e, struct rs_oplist *l, uint32_t i);
 

@@ -109,12 +109,25 @@ void rs_thin_compare(struct rs_engine *e, struct rs_oplist *l, uint64_t call, in
 	}
 }
 
+/* The comparison has been enqueued, or err says why not. */
+static int answer_comes(struct rs_engine *e, struct rs_op *op, struct rs_queue q, int err)
+{
+	struct rs_thin *t = op->thin;
+	uint64_t event;
+
+	if (!err)
+		err = e->ops->event_record(e->ops->opaque, q, &event);
+	if (err)
+		t->words->failed = 1;
+	__atomic_store_n(&t->event, err ? UINT64_MAX : event, __ATOMIC_RELEASE);
+	return err;
+}
+
 /* Without engine.lock; the entry stays while its operation is in flight, because its event is not set. */
 int rs_thin_diff(struct rs_engine *e, struct rs_op *op)
 {
 	struct rs_thin *t = op->thin;
 	struct rs_queue q = rs_queue_of(e, op->to);
-	uint64_t event;
 	int err = rs_words_fill(e, op->to, t->words);
 
 	if (!err)
@@ -124,12 +137,56 @@ int rs_thin_diff(struct rs_engine *e, struct rs_op *op)
 		err = e->ops->diff(e->ops->opaque, q, op->addr, t->keep->addr, op->len,
 				   t->words->w);
 	}
+	return answer_comes(e, op, q, err);
+}
+
+/* The n comparisons as one operation; 0 or -errno, and then each may be made by itself. */
+static int diff_all(struct rs_engine *e, struct rs_op *op, uint32_t n, struct rs_pair *list)
+{
+	struct rs_queue q = rs_queue_of(e, op->to);
+	struct rs_words *words = NULL;
+	uint64_t users = 0;
+	uint32_t i;
+	int err;
+
+	for (i = n; i-- > 0;) {
+		op[i].thin->words->next = words;
+		words = op[i].thin->words;
+		users |= rs_block_users(e, op[i].keep->block);
+	}
+	err = rs_words_fill_all(e, op->to, words, n);
 	if (!err)
-		err = e->ops->event_record(e->ops->opaque, q, &event);
+		err = rs_order_now(e, users, op->to);
 	if (err)
-		t->words->failed = 1;
-	__atomic_store_n(&t->event, err ? UINT64_MAX : event, __ATOMIC_RELEASE);
+		return err;
+	for (i = 0; i < n; i++) {
+		list[i] = (struct rs_pair){op[i].addr, op[i].keep->addr, op[i].len,
+					   op[i].thin->words->w};
+		rs_block_used(e, op[i].keep->block, op->to);
+	}
+	err = e->ops->diff_many(e->ops->opaque, q, list, n);
+	for (i = 0; !err && i < n; i++)
+		op[i].failed = answer_comes(e, &op[i], q, 0) != 0;
 	return err;
+}
+
+/* Comparisons that follow each other: how many of the n have been made together, 0: the first has to go alone. */
+uint32_t rs_thin_diffs(struct rs_engine *e, struct rs_op *op, uint32_t n)
+{
+	struct rs_pair *list;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < n && op[i].kind == RS_OP_DIFF && op[i].to == op->to && op[i].addr; i++)
+		;
+	if (i < 2 || !e->ops->diff_many)
+		return 0;
+	list = malloc(i * sizeof(*list));
+	if (!list)
+		return 0;
+	err = diff_all(e, op, i, list);
+	free(list);
+	return err ? 0 : i;
 }
 
 /* Has the page the old bytes, and does nobody need it as what it is now? Then it is the old version again. */

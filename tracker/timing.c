@@ -528,6 +528,17 @@ static int timed_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, u
 	return op_ended(opaque, q, t, REAL->diff(REAL->opaque, q, a, b, bytes, out));
 }
 
+static int timed_diff_many(void *opaque, struct rs_queue q, const struct rs_pair *list, uint64_t n)
+{
+	struct rs_timing *t;
+	uint64_t bytes = 0, i;
+
+	for (i = 0; i < n; i++)
+		bytes += list[i].bytes;
+	t = op_begins(opaque, q, RS_RATE_DIFF, bytes);
+	return op_ended(opaque, q, t, REAL->diff_many(REAL->opaque, q, list, n));
+}
+
 /* The others go through as they are: F(result, name, parameters after opaque, arguments). */
 #define FORWARDED(F)                                                                               \
 	F(int, alloc, (void *opaque, struct rs_queue q, uint64_t bytes, uint64_t *ret),            \
@@ -564,6 +575,7 @@ void rs_timing_init(struct rs_engine *e)
 				      .move = timed_move,
 				      .swap = timed_swap,
 				      .diff = timed_diff,
+				      .diff_many = e->ops->diff_many ? timed_diff_many : NULL,
 #define F(result, name, params, args) .name = pass_##name,
 				      FORWARDED(F)
 #undef F

@@ -227,6 +227,62 @@ static void test_digests(const char *what)
 	ops.result_free(NULL, words);
 }
 
+/* Pairs of ranges of both arenas that are equal but for some bytes; each page by the model, other words as they were. */
+static unsigned diff_once(uint64_t n, const struct rs_queue *q, uint64_t *words)
+{
+	static struct rs_pair list[260];
+	uint64_t at = 0;
+	unsigned bad = 0;
+
+	for (uint64_t i = 0; i < WORDS; i++)
+		words[i] = UNSET;
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t a = below(SPACE - 200000),
+			 bytes = below(9) ? 1 + below(3000) : below(200000);
+
+		list[i] = (struct rs_pair){arena[0] + a, arena[1] + (below(3) ? a : a ^ 1u), bytes,
+					   words + at};
+		at += rs_page_count(bytes) + 1;
+	}
+	bad += ops.diff_many(NULL, *q, list, n) != 0;
+	must(cuCtxSynchronize());
+	for (uint64_t i = 0; i < n; i++) {
+		const unsigned char *a = model[0] + (list[i].a - arena[0]);
+		const unsigned char *b = model[1] + (list[i].b - arena[1]);
+		uint64_t pages = rs_page_count(list[i].bytes);
+
+		for (uint64_t k = 0; k < pages; k++) {
+			uint64_t left = list[i].bytes - k * RS_PAGE;
+
+			bad += list[i].out[k] != !!memcmp(a + k * RS_PAGE, b + k * RS_PAGE,
+							  left < RS_PAGE ? left : RS_PAGE);
+		}
+		bad += list[i].out[pages] != UNSET;
+	}
+	return bad;
+}
+
+static void test_diffs(const char *what)
+{
+	static const uint64_t counts[] = {0, 1, 2, 3, 102, 103, 260};
+	unsigned bad = 0;
+	uint64_t *words;
+
+	must(ops.result_alloc(NULL, queue[0], WORDS, &words));
+	memcpy(model[1], model[0], SPACE);
+	for (int i = 0; i < 40; i++)
+		model[1][below(SPACE)] ^= 1;
+	must(cuMemcpyHtoD_v2(arena[1], model[1], SPACE));
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		if (diff_once(counts[i], &queue[i % 2], words)) {
+			tap_diag("%u comparisons", (unsigned)counts[i]);
+			bad++;
+		}
+	ok(!bad, "lists of 0 to 260 comparisons, %s", what);
+	ops.result_free(NULL, words);
+	scramble();
+}
+
 /* An array is its rows, one after the other, under a made-up address. */
 static void test_arrays(void)
 {
@@ -626,6 +682,9 @@ static void test_refused(void)
 	test_digests("where the driver takes none of many");
 	is_int((int)rig_logged, 1, "which is said, once");
 	close_context();
+	open_context("cuModuleLoadData:2=209"); /* of a single comparison the first */
+	test_diffs("where the driver takes no such kernel");
+	close_context();
 	open_context("cuModuleLoadData:1=209,cuModuleLoadData:2=209,cuModuleLoadData:3=209");
 	test_moves("where the driver takes no kernel");
 	is_int((int)rig_logged, 1, "which is said, once");
@@ -662,6 +721,7 @@ int main(void)
 		test_moves(spec);
 		test_digests(spec);
 	}
+	test_diffs("by one kernel");
 	test_bytes();
 	test_arrays();
 	test_capture_order();

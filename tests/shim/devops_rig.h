@@ -12,6 +12,7 @@
 #include "shim/devarrays.c"
 #include "shim/devclock.c"
 #include "shim/devkernels.c"
+#include "shim/devmany.c"
 #include "shim/devops.c"
 #include "shim/devorder.c"
 #include "shim/handles.c"

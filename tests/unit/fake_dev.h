@@ -81,6 +81,8 @@ static struct {
 	int fail_result;	   /* as fail_alloc, of result words */
 	uint64_t copies, moves;	   /* that were asked for */
 	uint64_t digests, batches; /* of one range, of many */
+	int fail_diff;		   /* as fail_copy */
+	uint64_t diffs, pairs;	   /* comparisons of one pair, of many */
 	uint64_t overlaps;	   /* of copies within a move, whose order nobody knows */
 	uint64_t live_blocks;
 	struct fake_block *blocks;
@@ -325,13 +327,36 @@ static int fake_swap(void *o, struct rs_queue q, uint64_t a, uint64_t b, uint64_
 		q, (struct fake_op){.kind = FAKE_SWAP, .dst = a, .src = b, .bytes = bytes});
 }
 
+static void fake_put_diff(struct rs_queue q, const struct rs_pair *p)
+{
+	fake_enqueue(q, (struct fake_op){.kind = FAKE_DIFF,
+					 .dst = p->a,
+					 .src = p->b,
+					 .bytes = p->bytes,
+					 .out = p->out});
+}
+
 static int fake_diff(void *o, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
 		     uint64_t *out)
 {
 	(void)o;
-	return fake_enqueue(
-		q, (struct fake_op){
-			   .kind = FAKE_DIFF, .dst = a, .src = b, .bytes = bytes, .out = out});
+	fake.diffs++;
+	if (fake.fail_diff && !--fake.fail_diff)
+		return -EIO;
+	fake_put_diff(q, &(struct rs_pair){a, b, bytes, out});
+	return 0;
+}
+
+/* As fake_digest_many. */
+static int fake_diff_many(void *o, struct rs_queue q, const struct rs_pair *list, uint64_t n)
+{
+	int fails = fake.fail_diff && !--fake.fail_diff;
+
+	(void)o;
+	fake.pairs++;
+	for (uint64_t i = n; i-- > (fails ? n / 2 : 0);)
+		fake_put_diff(q, &list[i]);
+	return fails ? -EIO : 0;
 }
 
 static int fake_digest(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out)
@@ -459,6 +484,7 @@ static const struct rs_devops fake_ops = {
 	.move = fake_move,
 	.swap = fake_swap,
 	.diff = fake_diff,
+	.diff_many = fake_diff_many,
 	.digest = fake_digest,
 	.digest_many = fake_digest_many,
 	.result_alloc = fake_result_alloc,

@@ -123,6 +123,36 @@ static void thinned_late(int read)
 	rig_stop();
 }
 
+/* A kernel that may have written three buffers has written one: they are compared at once. */
+static void thinned_together(int fail)
+{
+	uint32_t *x[3], *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	policy(RS_OPTION_PAGES, RS_RESTORE_COPY);
+	for (int i = 0; i < 3; i++)
+		x[i] = words(N);
+	y = words(1);
+	x[0][0] = 1, x[0][N / 2] = 2, x[0][N - 1] = 3;
+	PUSH("forward:f");
+	KERNEL(three, W_(y, 1), R_(x[0], N), R_(x[1], N), R_(x[2], N));
+	POP();
+	fake.fail_diff = fail;
+	KERNEL(set_middle, {x[0], 0, N, RS_READ | RS_WRITE, 1, 1},
+	       {x[1], 0, N, RS_READ | RS_WRITE, 1, 1}, {x[2], 0, N, RS_READ | RS_WRITE, 1, 1});
+	is_u64(now().snapshot_bytes, 65536, "of three buffers the page that has changed stays");
+	ok(fake.pairs == (fail ? 2 : 1) && fake.diffs == (fail ? 1 : 0),
+	   fail ? "one by itself where together they fail, the others together"
+		: "compared in one operation");
+	PUSH("replay:f#0");
+	KERNEL(three, W_(y, 1), R_(x[0], N), R_(x[1], N), R_(x[2], N));
+	POP();
+	is_u64(now().outcome[0], 1, "the replay matches");
+	is_u64(y[0], 321, "with the bytes of the forward");
+	ok(x[0][N / 2] == 7, "and the present ones come back");
+	rig_stop();
+}
+
 /* A swap needs no room for the present bytes; a forward that is replayed twice finds its bytes again. */
 static void swapped(enum rs_restore restore, uint64_t peak)
 {
@@ -357,6 +387,8 @@ int main(void)
 	when(RS_OPTION_RETAIN, 0, all, all);
 	thinned_late(0);
 	thinned_late(1);
+	thinned_together(0);
+	thinned_together(1);
 	swapped(RS_RESTORE_COPY, 2 * all);
 	swapped(RS_RESTORE_SWAP, all);
 	failing_swap(0);
