@@ -206,7 +206,7 @@ int rs_dev_digest_many(void *opaque, struct rs_queue q, const struct rs_piece *l
 
 /* As digest_part. */
 static uint64_t diff_part(struct rs_diff_table *t, CUfunction f, struct rs_queue q,
-			  const struct rs_pair *list, uint64_t n, CUresult *ret)
+			  const struct rs_versus *list, uint64_t n, CUresult *ret)
 {
 	uint64_t i;
 
@@ -226,7 +226,7 @@ static uint64_t diff_part(struct rs_diff_table *t, CUfunction f, struct rs_queue
 	return *ret == CUDA_SUCCESS ? i : 0;
 }
 
-static int diff_each(struct rs_queue q, const struct rs_pair *list, uint64_t n)
+static int diff_each(struct rs_queue q, const struct rs_versus *list, uint64_t n)
 {
 	int r = 0;
 
@@ -235,7 +235,7 @@ static int diff_each(struct rs_queue q, const struct rs_pair *list, uint64_t n)
 	return r;
 }
 
-int rs_dev_diff_many(void *opaque, struct rs_queue q, const struct rs_pair *list, uint64_t n)
+int rs_dev_diff_many(void *opaque, struct rs_queue q, const struct rs_versus *list, uint64_t n)
 {
 	struct rs_dev_context *c = rs_dev_context_of(q.ctx);
 	CUresult result = CUDA_SUCCESS;

@@ -94,7 +94,7 @@ int rs_dev_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_
 /* devmany.c */
 int rs_dev_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n);
 int rs_dev_digest_many(void *opaque, struct rs_queue q, const struct rs_piece *list, uint64_t n);
-int rs_dev_diff_many(void *opaque, struct rs_queue q, const struct rs_pair *list, uint64_t n);
+int rs_dev_diff_many(void *opaque, struct rs_queue q, const struct rs_versus *list, uint64_t n);
 
 /* devarrays.c: one of the two, or some of the list, is an array's range. */
 int rs_dev_array_copy(struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes);

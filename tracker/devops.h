@@ -52,7 +52,7 @@ struct rs_piece {
 };
 
 /* One of many comparisons; out: rs_page_count(bytes) words from result_alloc. */
-struct rs_pair {
+struct rs_versus {
 	uint64_t a, b, bytes;
 	uint64_t *out;
 };
@@ -87,7 +87,7 @@ struct rs_devops {
 	int (*diff)(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
 		    uint64_t *out);
 	/* Many comparisons in one operation; as digest_many. */
-	int (*diff_many)(void *opaque, struct rs_queue q, const struct rs_pair *list, uint64_t n);
+	int (*diff_many)(void *opaque, struct rs_queue q, const struct rs_versus *list, uint64_t n);
 	/* Host memory that the device writes and the host reads once an event has passed. */
 	int (*result_alloc)(void *opaque, struct rs_queue q, uint64_t words, uint64_t **ret_words);
 	void (*result_free)(void *opaque, uint64_t *words);

@@ -141,7 +141,7 @@ int rs_thin_diff(struct rs_engine *e, struct rs_op *op)
 }
 
 /* The n comparisons as one operation; 0 or -errno, and then each may be made by itself. */
-static int diff_all(struct rs_engine *e, struct rs_op *op, uint32_t n, struct rs_pair *list)
+static int diff_all(struct rs_engine *e, struct rs_op *op, uint32_t n, struct rs_versus *list)
 {
 	struct rs_queue q = rs_queue_of(e, op->to);
 	struct rs_words *words = NULL;
@@ -160,8 +160,8 @@ static int diff_all(struct rs_engine *e, struct rs_op *op, uint32_t n, struct rs
 	if (err)
 		return err;
 	for (i = 0; i < n; i++) {
-		list[i] = (struct rs_pair){op[i].addr, op[i].keep->addr, op[i].len,
-					   op[i].thin->words->w};
+		list[i] = (struct rs_versus){op[i].addr, op[i].keep->addr, op[i].len,
+					     op[i].thin->words->w};
 		rs_block_used(e, op[i].keep->block, op->to);
 	}
 	err = e->ops->diff_many(e->ops->opaque, q, list, n);
@@ -173,7 +173,7 @@ static int diff_all(struct rs_engine *e, struct rs_op *op, uint32_t n, struct rs
 /* Comparisons that follow each other: how many of the n have been made together, 0: the first has to go alone. */
 uint32_t rs_thin_diffs(struct rs_engine *e, struct rs_op *op, uint32_t n)
 {
-	struct rs_pair *list;
+	struct rs_versus *list;
 	uint32_t i;
 	int err;
 

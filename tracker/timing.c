@@ -528,7 +528,8 @@ static int timed_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, u
 	return op_ended(opaque, q, t, REAL->diff(REAL->opaque, q, a, b, bytes, out));
 }
 
-static int timed_diff_many(void *opaque, struct rs_queue q, const struct rs_pair *list, uint64_t n)
+static int timed_diff_many(void *opaque, struct rs_queue q, const struct rs_versus *list,
+			   uint64_t n)
 {
 	struct rs_timing *t;
 	uint64_t bytes = 0, i;

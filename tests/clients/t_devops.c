@@ -230,7 +230,7 @@ static void test_digests(const char *what)
 /* Pairs of ranges of both arenas that are equal but for some bytes; each page by the model, other words as they were. */
 static unsigned diff_once(uint64_t n, const struct rs_queue *q, uint64_t *words)
 {
-	static struct rs_pair list[260];
+	static struct rs_versus list[260];
 	uint64_t at = 0;
 	unsigned bad = 0;
 
@@ -240,8 +240,8 @@ static unsigned diff_once(uint64_t n, const struct rs_queue *q, uint64_t *words)
 		uint32_t a = below(SPACE - 200000),
 			 bytes = below(9) ? 1 + below(3000) : below(200000);
 
-		list[i] = (struct rs_pair){arena[0] + a, arena[1] + (below(3) ? a : a ^ 1u), bytes,
-					   words + at};
+		list[i] = (struct rs_versus){arena[0] + a, arena[1] + (below(3) ? a : a ^ 1u),
+					     bytes, words + at};
 		at += rs_page_count(bytes) + 1;
 	}
 	bad += ops.diff_many(NULL, *q, list, n) != 0;

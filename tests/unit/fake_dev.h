@@ -327,7 +327,7 @@ static int fake_swap(void *o, struct rs_queue q, uint64_t a, uint64_t b, uint64_
 		q, (struct fake_op){.kind = FAKE_SWAP, .dst = a, .src = b, .bytes = bytes});
 }
 
-static void fake_put_diff(struct rs_queue q, const struct rs_pair *p)
+static void fake_put_diff(struct rs_queue q, const struct rs_versus *p)
 {
 	fake_enqueue(q, (struct fake_op){.kind = FAKE_DIFF,
 					 .dst = p->a,
@@ -343,12 +343,12 @@ static int fake_diff(void *o, struct rs_queue q, uint64_t a, uint64_t b, uint64_
 	fake.diffs++;
 	if (fake.fail_diff && !--fake.fail_diff)
 		return -EIO;
-	fake_put_diff(q, &(struct rs_pair){a, b, bytes, out});
+	fake_put_diff(q, &(struct rs_versus){a, b, bytes, out});
 	return 0;
 }
 
 /* As fake_digest_many. */
-static int fake_diff_many(void *o, struct rs_queue q, const struct rs_pair *list, uint64_t n)
+static int fake_diff_many(void *o, struct rs_queue q, const struct rs_versus *list, uint64_t n)
 {
 	int fails = fake.fail_diff && !--fake.fail_diff;
 
