@@ -307,22 +307,16 @@ MUTATIONS = [
      "\tif (served)\n\t\trecord(", "\tif (0)\n\t\trecord("),
     ("steady: what is claimed is overwritten", "tracker/steady.c", " || ext->claimed))", "))"),
     ("steady: a part stands for the whole", "tracker/steady.c", "ext->len != len || ", ""),
-    ("steady: what was written in part is read", "tracker/steady.c",
-     " ||\n\t    (read && s->cls == RS_CLASS_MAYBE))", ")"),
     ("steady: enclosing windows see nothing", "tracker/steady.c", "!rs_window_outer(w) &&", "1 &&"),
     ("steady: process-wide windows see nothing", "tracker/steady.c", "!e->process && ", ""),
-    ("steady: races are not seen", "tracker/steady.c",
-     "if (x->dir & RS_READ && k->tick && !is_ordered(", "if (0 && !is_ordered("),
     ("steady: old look-ups count", "tracker/steady.c", "call->generation == rs_engine_generation(e)", "1"),
     ("post: a refused call has left a product", "tracker/follow.c",
      "\tif (!ok)\n\t\treturn 0;\n\trs_oplist_init", "\trs_oplist_init"),
-    ("post: what a later call of the launch writes again", "tracker/follow.c", " && !x->late;", ";"),
     ("words: what is claimed is overwritten", "tracker/calm.c",
      "\treturn __atomic_load_n(&a->claimed, __ATOMIC_RELAXED) != k->epoch;", "\treturn 1;"),
     ("words: no marks are left", "tracker/calm.c",
      "\t\tif (k.unmarked)\n\t\t\tleave_marks(&k, a, 1);\n", ""),
     ("words: waits for nobody", "tracker/calm.c", "if (!is_free(&k, a, 1))", "if (0 && !is_free(&k, a, 1))"),
-    ("post: ranges of another call", "tracker/locate.c", "t->ranges_call != c->number || ", ""),
 ]
 
 

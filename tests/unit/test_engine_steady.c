@@ -113,7 +113,8 @@ static void other_windows(int process)
 		if (process)
 			rs_engine_range_end(eng, thr, id);
 	}
-	ok(matches() == 1, "%s: the replay finds all calls in the log",
+	ok(matches() == 1 && !count(rig_read("records.jsonl"), "RS015"),
+	   "%s: the replay finds all calls in the log",
 	   process ? "a process-wide window" : "an enclosing window");
 	stop();
 }
@@ -127,6 +128,7 @@ static void read_later(void)
 	x = words(8), y = words(1);
 	for (unsigned replay = 0; replay < 2; replay++) {
 		PUSH(replay ? "replay:f" : "forward:f");
+		OFTEN(ON(0, set, W_(y, 1)));
 		OFTEN(ON(0, set, {x, 0, 8, RS_WRITE, 1, 0}));
 		OFTEN(ON(0, read_it, W_(y, 1), R_(x, 8)));
 		POP();
@@ -156,6 +158,7 @@ static void races(void)
 	thr = first;
 	OFTEN(ON(1, read_it, W_(y, 1), R_(x, 8)));
 	POP();
+	rs_engine_synced_ctx(eng, 1); /* the replay itself finds an order */
 	PUSH("replay:f");
 	ON(1, set, W_(x, 8));
 	OFTEN(ON(1, read_it, W_(y, 1), R_(x, 8)));
