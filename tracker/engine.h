@@ -352,9 +352,12 @@ void rs_engine_drawn(struct rs_engine *e, struct rs_thread *t, const struct rs_c
  * Any other text is an ordinary range: it is only kept for pairing.
  */
 void rs_engine_push(struct rs_engine *e, struct rs_thread *t, const char *text);
-void rs_engine_pop(struct rs_engine *e, struct rs_thread *t);
-/* The range that `above` others were pushed after. forget: if it is a forward, it was none, and no replay will come. */
+/* Ends the range that `above` others were pushed after. forget: if it is a forward, it was none, and no replay will come. */
 void rs_engine_pop_at(struct rs_engine *e, struct rs_thread *t, unsigned above, int forget);
+static inline void rs_engine_pop(struct rs_engine *e, struct rs_thread *t)
+{
+	rs_engine_pop_at(e, t, 0, 0);
+}
 void rs_engine_mark(struct rs_engine *e, struct rs_thread *t, const char *text);
 /* Process-wide ranges; the id pairs them. */
 uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const char *text);

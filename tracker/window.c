@@ -678,11 +678,6 @@ void rs_engine_pop_at(struct rs_engine *e, struct rs_thread *t, unsigned above, 
 	rs_thin_ready(e);
 }
 
-void rs_engine_pop(struct rs_engine *e, struct rs_thread *t)
-{
-	rs_engine_pop_at(e, t, 0, 0);
-}
-
 uint64_t rs_engine_range_start(struct rs_engine *e, struct rs_thread *t, const char *text)
 {
 	struct rs_window *w;
