@@ -68,7 +68,7 @@ out = tmp / "chain"
 both = run([client], NVTX_INJECTION64_PATH=other, REPLAYSHIM_OUT=out, REPLAYSHIM_QUIET=1)
 same((both.stdout, both.stderr), (alone.stdout, alone.stderr), "another injection library sees and answers the same as alone")
 same((stats(out).get("forwards"), stats(out).get("replays")), (1, 3), "and so do we")
-nested = run(["sh", "-c", str(client)], NVTX_INJECTION64_PATH=other, REPLAYSHIM_OUT=out, REPLAYSHIM_QUIET=1)
+nested = run(["sh", "-c", str(client)], NVTX_INJECTION64_PATH=other, REPLAYSHIM_OUT=tmp / "nested", REPLAYSHIM_QUIET=1)
 same(nested.stderr, alone.stderr, "also in a child process, where the variable names us")
 missing = run([client], NVTX_INJECTION64_PATH="/nonexistent.so", REPLAYSHIM_OUT=tmp / "missing", REPLAYSHIM_QUIET=1)
 same((missing.stdout, missing.stderr.count("warning: REPLAYSHIM_NVTX_NEXT")), (plain.stdout, 1),
