@@ -28,6 +28,12 @@ void rs_capture_began(struct rs_tls *t, struct rs_queue q)
 	RS_ENGINE(rs_engine_capture_begin(rs_state.engine, q));
 }
 
+void rs_capture_unseen(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int begins)
+{
+	RS_ENGINE(
+		rs_engine_capture_unseen(rs_state.engine, rs_queue_of(t, stream, flavour), begins));
+}
+
 void rs_capture_ends(struct rs_queue q)
 {
 	RS_ENGINE(rs_engine_capture_ends(rs_state.engine, q));

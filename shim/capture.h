@@ -12,7 +12,7 @@
 #ifndef RS_SHIM_CAPTURE_H
 #define RS_SHIM_CAPTURE_H
 
-#include "shim/shim.h"
+#include "shim/queue.h"
 #include "tracker/capture.h"
 
 /* A captured graph inside of an executable one. */
@@ -26,6 +26,8 @@ struct rs_captured_list {
 };
 
 void rs_capture_began(struct rs_tls *t, struct rs_queue q);
+/* Around a captured call that is not described, but makes a node: memory, or an event. */
+void rs_capture_unseen(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int begins);
 /* Before the driver ends the capture; and after, if it is over. graph NULL: none has come of it. */
 void rs_capture_ends(struct rs_queue q);
 void rs_capture_over(struct rs_tls *t, struct rs_queue q, CUgraph graph);

@@ -73,10 +73,27 @@ CUresult rs_dev_capture_of(CUstream s, uint64_t *ret)
 	return CUDA_SUCCESS;
 }
 
-int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture)
+/* UINT64_MAX: older drivers do not say. In the context. */
+static uint64_t nodes_of(CUstream s)
+{
+	CUstreamCaptureStatus status;
+	cuuint64_t id;
+	CUgraph graph = NULL;
+	size_t n;
+
+	if (rs_real.cuStreamGetCaptureInfo_v2(s, &status, &id, &graph, NULL, NULL) !=
+		    CUDA_SUCCESS ||
+	    status != CU_STREAM_CAPTURE_STATUS_ACTIVE || !graph ||
+	    rs_real.cuGraphGetNodes(graph, NULL, &n) != CUDA_SUCCESS)
+		return UINT64_MAX;
+	return n;
+}
+
+int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture, uint64_t *ret_nodes)
 {
 	struct rs_dev_frame f;
-	uint64_t capture;
+	uint64_t capture, nodes = UINT64_MAX;
+	CUresult result;
 	int r;
 
 	(void)opaque;
@@ -87,10 +104,15 @@ int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture)
 	r = rs_dev_enter(&f, q.ctx);
 	if (r)
 		return r;
-	r = rs_dev_leave(&f, rs_dev_capture_of(rs_dev_stream(q), &capture));
-	if (!r)
-		*ret_capture = capture;
-	return r;
+	result = rs_dev_capture_of(rs_dev_stream(q), &capture);
+	if (result == CUDA_SUCCESS && capture)
+		nodes = nodes_of(rs_dev_stream(q));
+	r = rs_dev_leave(&f, result);
+	if (r)
+		return r;
+	*ret_capture = capture;
+	*ret_nodes = nodes;
+	return 0;
 }
 
 int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event)

@@ -81,7 +81,8 @@ static void captured(struct rs_graph *g, CUgraph graph)
 
 	rs_captured_list_free(&g->captured);
 	g->captured = rs_captured_of(graph, rs_graph_print(&g->nodes), &altered);
-	g->altered = (uint8_t)altered;
+	/* what the device may change does not stay what it was */
+	g->altered = altered || rs_graph_any_opaque(&g->nodes) || g->flags & RS_GRAPH_OPAQUE;
 }
 
 void rs_graph_instantiated(struct rs_tls *t, CUgraphExec exec, CUgraph graph, uint64_t flags)

@@ -38,7 +38,7 @@ struct rs_node;
 struct rs_nodes {
 	struct rs_node *v;
 	size_t n;
-	size_t edges;
+	uint64_t edges; /* a print of them */
 };
 
 struct rs_node {
@@ -120,6 +120,8 @@ struct rs_nodes rs_graph_walk(struct rs_tls *t, CUgraph graph, uint32_t *flags);
 void rs_graph_nodes_free(struct rs_nodes *l);
 /* What it does as a number, whatever the order of the nodes. */
 uint64_t rs_graph_print(const struct rs_nodes *l);
+/* Is there a node that may do anything? */
+int rs_graph_any_opaque(const struct rs_nodes *l);
 
 /* Give the node other work. */
 void rs_node_set_kernel(struct rs_tls *t, struct rs_node *n, const CUDA_KERNEL_NODE_PARAMS *p);

@@ -473,6 +473,23 @@ static void describe(struct walk *w, struct rs_node *n, CUgraphNode origin)
 	}
 }
 
+static uint64_t print_of(const struct rs_node *n);
+
+/* Which node waits for which, as a number, whatever their order. */
+static uint64_t shape_print(const struct shape *s, const struct rs_nodes *l)
+{
+	uint32_t *at = calloc(s->n + 1, sizeof(*at)); /* of a node in the list */
+	uint64_t h = s->nedges;
+
+	for (size_t i = 0; at && i < l->n; i++)
+		at[s->order[i]] = (uint32_t)i;
+	for (size_t i = 0; at && l->n == s->n && i < s->nedges; i++)
+		h += rs_digest_mix(print_of(&l->v[at[index_of(s, s->from[i])]]) * RS_DIGEST_K +
+				   print_of(&l->v[at[index_of(s, s->to[i])]]));
+	free(at);
+	return h;
+}
+
 static struct rs_nodes walk(struct walk *w, CUgraph g)
 {
 	struct rs_nodes l = {NULL, 0, 0};
@@ -490,7 +507,7 @@ static struct rs_nodes walk(struct walk *w, CUgraph g)
 	for (; l.v && l.n < s.n; l.n++)
 		describe(w, &l.v[l.n], s.node[s.order[l.n]]);
 	w->depth--;
-	l.edges = s.nedges;
+	l.edges = shape_print(&s, &l);
 	shape_free(&s);
 	return l;
 }
@@ -552,9 +569,18 @@ static uint64_t print_of(const struct rs_node *n)
 /* A clone may list its nodes in another order. */
 uint64_t rs_graph_print(const struct rs_nodes *l)
 {
-	uint64_t h = l->n + rs_digest_mix(l->edges);
+	uint64_t h = l->n + l->edges;
 
 	for (size_t i = 0; i < l->n; i++)
 		h += print_of(&l->v[i]);
 	return h;
+}
+
+int rs_graph_any_opaque(const struct rs_nodes *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].kind == RS_NODE_OPAQUE ||
+		    (l->v[i].kind == RS_NODE_GRAPHS && rs_graph_any_opaque(&l->v[i].graphs)))
+			return 1;
+	return 0;
 }

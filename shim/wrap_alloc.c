@@ -9,6 +9,7 @@
  * Callers: the program, any thread. No locks here.
  */
 #include "shim/alloc.h"
+#include "shim/capture.h"
 
 static const struct rs_queue no_queue;
 
@@ -57,19 +58,34 @@ ALLOC(cuMemAllocHost_v2, (void **pp, size_t bytesize), (pp, bytesize), rs_alloc_
 ALLOC(cuMemHostAlloc, (void **pp, size_t bytesize, unsigned int Flags), (pp, bytesize, Flags),
       rs_alloc_queue(t), pp, bytesize, RS_ALLOC_HOST)
 
-#define ALLOC_ASYNC(sym, flavour)                                                                  \
-	ALLOC(sym, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream),                        \
-	      (dptr, bytesize, hStream), rs_queue_of(t, hStream, flavour), dptr,                   \
-	      rs_queue_capturing(hStream, flavour) ? 0 : bytesize, RS_ALLOC_DEVICE)
-ALLOC_ASYNC(cuMemAllocAsync, RS_PLAIN)
-ALLOC_ASYNC(cuMemAllocAsync_ptsz, RS_PTSZ)
-
-#define ALLOC_POOL(sym, flavour)                                                                   \
-	ALLOC(sym, (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream),     \
-	      (dptr, bytesize, pool, hStream), rs_queue_of(t, hStream, flavour), dptr,             \
-	      rs_queue_capturing(hStream, flavour) ? 0 : bytesize, RS_ALLOC_DEVICE)
-ALLOC_POOL(cuMemAllocFromPoolAsync, RS_PLAIN)
-ALLOC_POOL(cuMemAllocFromPoolAsync_ptsz, RS_PTSZ)
+/* In a capture it is a node of the graph that has been made. */
+#define ALLOC_STREAM(sym, flavour, params, args)                                                   \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		int captured;                                                                      \
+		RS_ENTER(t, sym, args);                                                            \
+		captured = rs_queue_capturing(hStream, flavour);                                   \
+		if (captured)                                                                      \
+			rs_capture_unseen(t, hStream, flavour, 1);                                 \
+		r = rs_real.sym args;                                                              \
+		if (can_retry(r))                                                                  \
+			r = rs_real.sym args;                                                      \
+		if (captured)                                                                      \
+			rs_capture_unseen(t, hStream, flavour, 0);                                 \
+		else if (r == CUDA_SUCCESS && dptr)                                                \
+			rs_alloc_told(t, rs_queue_of(t, hStream, flavour), *dptr, bytesize,        \
+				      RS_ALLOC_DEVICE);                                            \
+		RS_LEAVE(t, r);                                                                    \
+	}
+#define P_A (CUdeviceptr * dptr, size_t bytesize, CUstream hStream)
+#define A_A (dptr, bytesize, hStream)
+ALLOC_STREAM(cuMemAllocAsync, RS_PLAIN, P_A, A_A)
+ALLOC_STREAM(cuMemAllocAsync_ptsz, RS_PTSZ, P_A, A_A)
+#define P_P (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+#define A_P (dptr, bytesize, pool, hStream)
+ALLOC_STREAM(cuMemAllocFromPoolAsync, RS_PLAIN, P_P, A_P)
+ALLOC_STREAM(cuMemAllocFromPoolAsync_ptsz, RS_PTSZ, P_P, A_P)
 
 /* --- release ------------------------------------------------------------------------------------ */
 
@@ -94,8 +110,22 @@ FREE(cuMemHostUnregister, (void *p), (p), rs_alloc_queue(t), p, 1)
 
 /* A captured free happens when the graph runs. */
 #define FREE_ASYNC(sym, flavour)                                                                   \
-	FREE(sym, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream),                           \
-	     rs_queue_of(t, hStream, flavour), rs_queue_capturing(hStream, flavour) ? 0 : dptr, 0)
+	RS_HOOK(sym, (CUdeviceptr dptr, CUstream hStream))                                         \
+	{                                                                                          \
+		struct rs_alloc *a;                                                                \
+		CUresult r;                                                                        \
+		int captured;                                                                      \
+		RS_ENTER(t, sym, (dptr, hStream));                                                 \
+		captured = rs_queue_capturing(hStream, flavour);                                   \
+		if (captured)                                                                      \
+			rs_capture_unseen(t, hStream, flavour, 1);                                 \
+		a = rs_alloc_leaves(t, rs_queue_of(t, hStream, flavour), captured ? 0 : dptr);     \
+		r = rs_real.sym(dptr, hStream);                                                    \
+		rs_alloc_left(a, r);                                                               \
+		if (captured)                                                                      \
+			rs_capture_unseen(t, hStream, flavour, 0);                                 \
+		RS_LEAVE(t, r);                                                                    \
+	}
 FREE_ASYNC(cuMemFreeAsync, RS_PLAIN)
 FREE_ASYNC(cuMemFreeAsync_ptsz, RS_PTSZ)
 

@@ -8,6 +8,7 @@
  * Callers: the program, any thread. No locks here.
  */
 #include "shim/call.h"
+#include "shim/capture.h"
 #include "shim/describe.h"
 
 #define AFTER(sym, params, args, told) AROUND(sym, params, args, , told)
@@ -24,20 +25,39 @@
 	}
 
 /*
- * Between the nodes of a captured graph that come before such a call, and those behind it, others may write anything: the graph
- * waits for them, or tells them to go on.
+ * In a captured graph such a call is a node at which the graph waits for others, or lets them go on: between the nodes that come
+ * before it and those behind it, they may write anything.
  */
-static void others(struct rs_tls *t, enum rs_ep ep, CUstream stream, enum rs_flavour flavour)
+static int others(struct rs_tls *t, enum rs_ep ep, CUstream stream, enum rs_flavour flavour)
 {
 	struct rs_call call;
 
 	if (!rs_queue_capturing(stream, flavour))
-		return;
+		return 0;
 	rs_call_begin(&call, t, ep, RS_CALL_OTHER, stream, flavour, NULL);
 	call.everything = 1;
 	rs_guard_before(t, &call);
 	rs_guard_after(t, &call, CUDA_SUCCESS);
+	rs_capture_unseen(t, stream, flavour, 1);
+	return 1;
 }
+
+/* AROUND, of a call that is a node, where `is_node`. */
+#define AROUND_NODE(sym, flavour, stream, is_node, params, args, before, told)                     \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		int node;                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		node = (is_node) && others(t, RS_EP_##sym, stream, flavour);                       \
+		before;                                                                            \
+		r = rs_real.sym args;                                                              \
+		if (r == CUDA_SUCCESS)                                                             \
+			told;                                                                      \
+		if (node)                                                                          \
+			rs_capture_unseen(t, stream, flavour, 0);                                  \
+		RS_LEAVE(t, r);                                                                    \
+	}
 
 /* --- events ------------------------------------------------------------------------------------- */
 
@@ -55,10 +75,9 @@ static void recorded(struct rs_tls *t, CUevent event, CUstream stream, enum rs_f
 RECORD(cuEventRecord, RS_PLAIN)
 RECORD(cuEventRecord_ptsz, RS_PTSZ)
 #define RECORD_FLAGS(sym, flavour)                                                                 \
-	AROUND(sym, (CUevent hEvent, CUstream hStream, unsigned int flags),                        \
-	       (hEvent, hStream, flags),                                                           \
-	       if (flags & CU_EVENT_RECORD_EXTERNAL) others(t, RS_EP_##sym, hStream, flavour),     \
-	       recorded(t, hEvent, hStream, flavour))
+	AROUND_NODE(sym, flavour, hStream, flags &CU_EVENT_RECORD_EXTERNAL,                        \
+		    (CUevent hEvent, CUstream hStream, unsigned int flags),                        \
+		    (hEvent, hStream, flags), , recorded(t, hEvent, hStream, flavour))
 RECORD_FLAGS(cuEventRecordWithFlags, RS_PLAIN)
 RECORD_FLAGS(cuEventRecordWithFlags_ptsz, RS_PTSZ)
 
@@ -70,10 +89,9 @@ static void waits(struct rs_tls *t, uint64_t event, CUstream stream, enum rs_fla
 }
 
 #define WAIT(sym, flavour)                                                                         \
-	AROUND(sym, (CUstream hStream, CUevent hEvent, unsigned int Flags),                        \
-	       (hStream, hEvent, Flags),                                                           \
-	       if (Flags & CU_EVENT_WAIT_EXTERNAL) others(t, RS_EP_##sym, hStream, flavour),       \
-	       waits(t, (uintptr_t)hEvent, hStream, flavour))
+	AROUND_NODE(sym, flavour, hStream, Flags &CU_EVENT_WAIT_EXTERNAL,                          \
+		    (CUstream hStream, CUevent hEvent, unsigned int Flags),                        \
+		    (hStream, hEvent, Flags), , waits(t, (uintptr_t)hEvent, hStream, flavour))
 WAIT(cuStreamWaitEvent, RS_PLAIN)
 WAIT(cuStreamWaitEvent_ptsz, RS_PTSZ)
 
@@ -133,9 +151,8 @@ AFTER(cuCtxSynchronize_v2, (CUcontext ctx), (ctx),
       synced_ctx(ctx ? (uintptr_t)ctx : rs_ctx_current(t)))
 
 /* What comes after this on the stream waits for something that no event tells. */
-static void stalls(struct rs_tls *t, enum rs_ep ep, CUstream stream, enum rs_flavour flavour)
+static void stalls(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
 {
-	others(t, ep, stream, flavour);
 	if (!rs_queue_capturing(stream, flavour))
 		RS_ENGINE(rs_engine_queue_stalls(rs_state.engine, t->thread,
 						 rs_queue_of(t, stream, flavour)));
@@ -152,29 +169,29 @@ static void semaphore_waits(struct rs_tls *t, CUstream stream, enum rs_flavour f
 }
 
 #define WAIT_EXTERNAL(sym, flavour)                                                                \
-	AROUND(sym,                                                                                \
-	       (const CUexternalSemaphore *extSemArray,                                            \
-		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,   \
-		CUstream stream),                                                                  \
-	       (extSemArray, paramsArray, numExtSems, stream),                                     \
-	       stalls(t, RS_EP_##sym, stream, flavour), semaphore_waits(t, stream, flavour))
+	AROUND_NODE(sym, flavour, stream, 1,                                                       \
+		    (const CUexternalSemaphore *extSemArray,                                       \
+		     const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray,                       \
+		     unsigned int numExtSems, CUstream stream),                                    \
+		    (extSemArray, paramsArray, numExtSems, stream), stalls(t, stream, flavour),    \
+		    semaphore_waits(t, stream, flavour))
 WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync, RS_PLAIN)
 WAIT_EXTERNAL(cuWaitExternalSemaphoresAsync_ptsz, RS_PTSZ)
 
-static void value_waits(struct rs_tls *t, enum rs_ep ep, CUstream stream, enum rs_flavour flavour,
-			uint64_t addr, uint64_t value, unsigned flags, unsigned bytes)
+static void value_waits(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t addr,
+			uint64_t value, unsigned flags, unsigned bytes)
 {
-	others(t, ep, stream, flavour);
 	if (!rs_queue_capturing(stream, flavour))
 		rs_wait_stalls(t, rs_queue_of(t, stream, flavour), addr, value, flags, bytes);
 }
 
 /* A value in memory is waited for like an event of that address (wrap_fill.c records it). */
 #define WAIT_VALUE(sym, flavour, type)                                                             \
-	AROUND(sym, (CUstream stream, CUdeviceptr addr, type value, unsigned int flags),           \
-	       (stream, addr, value, flags),                                                       \
-	       value_waits(t, RS_EP_##sym, stream, flavour, addr, value, flags, sizeof(type)),     \
-	       waits(t, addr, stream, flavour))
+	AROUND_NODE(sym, flavour, stream, 1,                                                       \
+		    (CUstream stream, CUdeviceptr addr, type value, unsigned int flags),           \
+		    (stream, addr, value, flags),                                                  \
+		    value_waits(t, stream, flavour, addr, value, flags, sizeof(type)),             \
+		    waits(t, addr, stream, flavour))
 WAIT_VALUE(cuStreamWaitValue32, RS_PLAIN, cuuint32_t)
 WAIT_VALUE(cuStreamWaitValue32_ptsz, RS_PTSZ, cuuint32_t)
 WAIT_VALUE(cuStreamWaitValue32_v2, RS_PLAIN, cuuint32_t)

@@ -40,15 +40,17 @@ void rs_engine_capture_begin(struct rs_engine *e, struct rs_queue q)
 {
 	const struct rs_devops *ops = rs_capture_ops(e);
 	struct rs_capture *c;
-	uint64_t id = 0;
+	uint64_t id = 0, nodes;
 
-	if (!e->config.capture || !ops->capture_of || ops->capture_of(ops->opaque, q, &id) || !id)
+	if (!e->config.capture || !ops->capture_of ||
+	    ops->capture_of(ops->opaque, q, &id, &nodes) || !id)
 		return;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return; /* what is captured is rejected */
 	c->outer = e;
 	c->id = id;
+	c->nodes = nodes;
 	c->origin = q;
 	c->refs = 1;
 	c->script_end = &c->script;
@@ -162,22 +164,47 @@ static struct rs_capture *begun_on(struct rs_engine *e, struct rs_queue q)
 	return c;
 }
 
+/* What a look at the capture is for: its count of nodes is compared, or taken anew, when no other call is in between. */
+enum look { LOOK, CALL_BEGINS, CALL_ENDS };
+
+/* Outer lock held. */
+static void count_nodes(struct rs_capture *c, enum look why, uint64_t nodes)
+{
+	int known = nodes != UINT64_MAX && c->nodes != UINT64_MAX;
+
+	if (why == CALL_ENDS)
+		c->calls -= c->calls != 0;
+	if (!c->calls && why == CALL_BEGINS && known && nodes != c->nodes)
+		c->foreign = 1;
+	if (!c->calls && why != LOOK)
+		c->nodes = nodes;
+	if (why == CALL_BEGINS)
+		c->calls++;
+}
+
 /* With a reference; NULL: no capture that is followed. */
-static struct rs_capture *captured_by(struct rs_engine *e, struct rs_queue q)
+static struct rs_capture *captured_by(struct rs_engine *e, struct rs_queue q, enum look why)
 {
 	const struct rs_devops *ops = rs_capture_ops(e);
 	struct rs_capture *c = __atomic_load_n(&e->captures, __ATOMIC_RELAXED);
-	uint64_t id = 0;
+	uint64_t id = 0, nodes;
 
-	if (!c || ops->capture_of(ops->opaque, q, &id) || !id)
+	if (!c || ops->capture_of(ops->opaque, q, &id, &nodes) || !id)
 		return NULL;
 	pthread_mutex_lock(&e->lock);
 	for (c = e->captures; c && (c->ended || c->id != id); c = c->next)
 		;
-	if (c)
+	if (c) {
 		c->refs++;
+		count_nodes(c, why, nodes);
+	}
 	pthread_mutex_unlock(&e->lock);
 	return c;
+}
+
+void rs_engine_capture_unseen(struct rs_engine *e, struct rs_queue q, int begins)
+{
+	rs_capture_unref(captured_by(e, q, begins ? CALL_BEGINS : CALL_ENDS));
 }
 
 /* --- memory --------------------------------------------------------------------------------------- */
@@ -385,7 +412,9 @@ static void close_at(struct rs_capture *c, uint32_t i, int aborted)
 	r = close_mirror(c, &list, &m, aborted);
 	pthread_mutex_unlock(&c->inner->lock);
 	pthread_mutex_unlock(&e->lock);
+	rs_capture_unref(captured_by(e, c->origin, CALL_BEGINS));
 	rs_oplist_run(c->inner, &list);
+	rs_capture_unref(captured_by(e, c->origin, CALL_ENDS));
 	if (!r)
 		return;
 	pthread_mutex_lock(&e->lock);
@@ -452,6 +481,10 @@ void rs_engine_capture_ends(struct rs_engine *e, struct rs_queue q)
 	}
 	c->refs++;
 	c->ending = 1;
+	pthread_mutex_unlock(&e->lock);
+	/* the last look at its nodes */
+	rs_capture_unref(captured_by(e, q, CALL_BEGINS));
+	pthread_mutex_lock(&e->lock);
 	while (c->mirrors.n) {
 		close_at(c, c->mirrors.n - 1, 0);
 		pthread_mutex_lock(&e->lock);
@@ -533,7 +566,7 @@ int rs_engine_capture_owns(struct rs_engine *e, uint64_t addr)
  */
 int rs_capture_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
 {
-	struct rs_capture *c = captured_by(e, call->q);
+	struct rs_capture *c = captured_by(e, call->q, CALL_BEGINS);
 	struct rs_oplist list;
 	struct rs_callstate s = {.l = &list, .call = call};
 	struct rs_thread *seat;
@@ -568,7 +601,7 @@ int rs_capture_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 
 int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
 {
-	struct rs_capture *c = captured_by(e, call->q);
+	struct rs_capture *c = captured_by(e, call->q, LOOK);
 	struct rs_oplist list;
 	struct rs_callstate s = {.l = &list, .call = call};
 	struct rs_thread *seat = NULL;
@@ -592,6 +625,7 @@ int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 	if (seat)
 		rs_oplist_run(c->inner, &list);
 	rs_capture_unref(c);
+	rs_capture_unref(captured_by(e, call->q, CALL_ENDS));
 	errno = saved;
 	return 1;
 }
@@ -604,7 +638,7 @@ int rs_capture_seat(struct rs_engine **e, struct rs_thread **t, const struct rs_
 
 	if ((*e)->outer)
 		return 1;
-	c = captured_by(*e, call->q);
+	c = captured_by(*e, call->q, LOOK);
 	if (!c)
 		return 0;
 	pthread_mutex_lock(&(*e)->lock);

@@ -10,7 +10,7 @@
  *
  * After each launch the digests are copied away, and when the device has come past that they are judged: a record for
  * each replay and launch. A replay is preserved if its forward is of the same capture; else it is rejected (RS030), as are
- * launches of a graph that was changed by hand or put into another one.
+ * launches of a graph that was changed by hand, while it was captured or later, or put into another one.
  *
  * Callers: the shim, any thread. config.capture must be set, and devops.capture_of.
  */
@@ -24,6 +24,8 @@ struct rs_capture;
 
 /* After the program has begun to capture q. */
 void rs_engine_capture_begin(struct rs_engine *e, struct rs_queue q);
+/* Around a captured call that the engine is not told of, and whose node writes nothing: memory, an event. */
+void rs_engine_capture_unseen(struct rs_engine *e, struct rs_queue q, int begins);
 /*
  * Before the driver is asked to end the capture that began on q: windows that are still open end there. Further
  * calls in them are not followed.

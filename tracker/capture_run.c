@@ -172,7 +172,7 @@ void rs_capture_launched(struct rs_capture *c, struct rs_queue q, int vouched, i
 		return;
 	}
 	l->q = q;
-	l->flags = vouched ? 0 : RS_F_CAPTURE;
+	l->flags = vouched && !c->foreign ? 0 : RS_F_CAPTURE;
 	l->flags |= copy_results(c, l) ? RS_F_INTERNAL : 0u;
 	pthread_mutex_lock(&e->lock);
 	l->capture = c;

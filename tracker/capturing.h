@@ -59,6 +59,9 @@ struct rs_capture {
 	uint32_t refs;
 	uint8_t ending; /* nothing more is followed */
 	uint8_t ended;
+	uint8_t foreign; /* nodes were added that no call has made: who knows what they write */
+	uint32_t calls;	 /* between before and after */
+	uint64_t nodes;	 /* as counted when there were none last; UINT64_MAX: not known */
 	struct rs_seat *seats;
 	RS_VEC(struct rs_mirror) mirrors;
 	struct rs_shadow *shadows;

@@ -289,6 +289,59 @@ static void changed(void)
 	MUST(cuGraphDestroy(g));
 }
 
+/* In the middle of its capture, the program puts a node into the graph itself, which overwrites the state. */
+static void by_hand(void)
+{
+	struct pair p = make_pair(0);
+	CUDA_MEMSET_NODE_PARAMS set = {
+		.dst = p.s, .value = 9, .elementSize = 4, .width = 1, .height = 1};
+	CUstreamCaptureStatus status;
+	const CUgraphEdgeData *edges;
+	const CUgraphNode *deps;
+	CUgraphNode n;
+	cuuint64_t id;
+	CUcontext ctx;
+	size_t count;
+	CUgraph g;
+
+	MUST(cuCtxGetCurrent(&ctx));
+	begin();
+	pair_forward(&p);
+	MUST(cuStreamGetCaptureInfo(outside, &status, &id, &g, &deps, &edges, &count));
+	MUST(cuGraphAddMemsetNode(&n, g, deps, count, &set, ctx));
+	MUST(cuStreamUpdateCaptureDependencies(outside, &n, NULL, 1,
+					       CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+	pair_replay(&p);
+	launch_graph(end());
+	show(&p);
+}
+
+/* A product of the graph's own memory. */
+static void temp(void)
+{
+	struct pair p = make_pair(1);
+	unsigned i;
+	dev t;
+
+	begin();
+	for (i = 0; i < 2; i++) {
+		if (i)
+			replay("block", 0);
+		else
+			replayshim_forward_begin("block", 0);
+		MUST(cuMemAllocAsync(&t, 4, on));
+		pair_work(&p, t);
+		copy(i ? p.again : p.y, t, 1);
+		MUST(cuMemFreeAsync(t, on));
+		if (i)
+			replay_end();
+		else
+			replayshim_forward_end();
+	}
+	launch_graph(end());
+	show(&p);
+}
+
 static void clone(void)
 {
 	struct pair p = make_pair(0);
@@ -450,11 +503,12 @@ static void broken(void)
 }
 
 static const struct hazard_case cases[] = {
-	{"pair", pair},	    {"launches", launches}, {"repeated", repeated},
-	{"nested", nested}, {"open_end", open_end}, {"apart", apart},
-	{"mixed", mixed},   {"changed", changed},   {"clone", clone},
-	{"inside", inside}, {"update", update},	    {"foreign", foreign},
-	{"memory", memory}, {"alias", alias},	    {"broken", broken},
+	{"pair", pair},	      {"launches", launches}, {"repeated", repeated},
+	{"nested", nested},   {"open_end", open_end}, {"apart", apart},
+	{"mixed", mixed},     {"changed", changed},   {"clone", clone},
+	{"by_hand", by_hand}, {"temp", temp},	      {"inside", inside},
+	{"update", update},   {"foreign", foreign},   {"memory", memory},
+	{"alias", alias},     {"broken", broken},
 };
 
 HAZARD_MAIN(cases)

@@ -49,6 +49,7 @@ CASES = [
     # What preserves is in the graph, but nobody can vouch for what else is.
     case("changed fill", (dict(y=7, again=49, s=9),) * 2, {BLOCK: CHANGED}),
     case("changed graph fill", (dict(y=7, again=49, s=9),) * 2, {BLOCK: CHANGED}),
+    case("by_hand", [FILL[0]] * 2, {BLOCK: CHANGED}),
     case("inside fill", FILL, {BLOCK: NOT_FOLLOWED}),
     case("inside child fill", FILL, {BLOCK: NOT_FOLLOWED}),
 

@@ -38,10 +38,11 @@ static int add_node(struct rs_queue q, struct fake_op op)
 	return 0;
 }
 
-static int cap_of(void *o, struct rs_queue q, uint64_t *ret)
+static int cap_of(void *o, struct rs_queue q, uint64_t *ret, uint64_t *ret_nodes)
 {
 	(void)o;
 	*ret = in_capture(q) ? cap.id : 0;
+	*ret_nodes = cap.n;
 	return 0;
 }
 
@@ -627,6 +628,47 @@ static void test_refused(void)
 	rig_stop();
 }
 
+/* A node that the program has put into the graph itself, in the middle or at the end. */
+static void test_by_hand(int at_end)
+{
+	struct rs_capture *c;
+	struct rig_body *b = malloc(sizeof(*b));
+
+	*b = (struct rig_body){nothing, {R_(NULL, 0)}};
+	start(RS_MODE_PRESERVE);
+	make_memory();
+	begin_capture();
+	forward();
+	if (!at_end)
+		cap.node[cap.n++] = (struct fake_op){.kind = FAKE_CALL, .fn = rig_run, .arg = b};
+	replay_on(ORIGIN);
+	if (at_end)
+		cap.node[cap.n++] = (struct fake_op){.kind = FAKE_CALL, .fn = rig_run, .arg = b};
+	c = end_capture(1);
+	launch(c, 3, 1);
+	fake_drain();
+	is_refused("a node that no call has made");
+	rs_capture_unref(c);
+	rig_stop();
+
+	start(RS_MODE_PRESERVE);
+	make_memory();
+	b = malloc(sizeof(*b));
+	*b = (struct rig_body){nothing, {R_(NULL, 0)}};
+	begin_capture();
+	forward();
+	rs_engine_capture_unseen(eng, RIG_Q(ORIGIN), 1);
+	cap.node[cap.n++] = (struct fake_op){.kind = FAKE_CALL, .fn = rig_run, .arg = b};
+	rs_engine_capture_unseen(eng, RIG_Q(ORIGIN), 0);
+	replay_on(ORIGIN);
+	c = end_capture(1);
+	launch(c, 3, 1);
+	fake_drain();
+	outcomes(1, 0, 0, "a node that is known to write nothing");
+	rs_capture_unref(c);
+	rig_stop();
+}
+
 /* The forward of that name and number that counts has run since. */
 static void test_run_again(void)
 {
@@ -777,6 +819,8 @@ int main(void)
 	test_audit();
 	test_refused();
 	test_run_again();
+	test_by_hand(0);
+	test_by_hand(1);
 	test_mixed();
 	test_memory();
 	test_failures();
