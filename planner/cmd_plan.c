@@ -64,7 +64,7 @@ static int take_allow(const char *text, uint32_t *ret)
 
 	for (const char *at = text; *at;) {
 		size_t n = strcspn(at, ","), name = strcspn(at, ",:");
-		uint32_t restores = name == n ? 3 : 0, bits = 0;
+		uint32_t restores = name == n ? (1u << RS_RESTORES) - 1 : 0, bits = 0;
 
 		for (uint32_t r = 0; r < RS_RESTORES && name < n; r++)
 			if (n - name - 1 == strlen(rs_restore_names[r]) &&
@@ -77,7 +77,7 @@ static int take_allow(const char *text, uint32_t *ret)
 		if (!bits)
 			return rs_ctl_usage(
 				"plan", RS_EXIT_USAGE,
-				"no such option: '%.*s'; retain, free, undo, regions and whole are, or undo:swap",
+				"no such option: '%.*s'; retain, free, undo, regions and whole are, or undo:swap, undo:remap",
 				(int)n, at);
 		allow |= bits;
 		at += n + (at[n] == ',');

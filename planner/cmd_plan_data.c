@@ -30,8 +30,9 @@ int rs_plan_try(const struct rs_costs *c, const struct rs_wish *wish, struct rs_
 
 const char *rs_plan_option(const struct rs_priced *p, char text[32])
 {
-	snprintf(text, 32, "%s%s", rs_option_names[p->option],
-		 p->restore == RS_RESTORE_SWAP ? ", swap" : "");
+	snprintf(text, 32, "%s%s%s", rs_option_names[p->option],
+		 p->restore == RS_RESTORE_COPY ? "" : ", ",
+		 p->restore == RS_RESTORE_COPY ? "" : rs_restore_names[p->restore]);
 	return text;
 }
 

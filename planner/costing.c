@@ -25,13 +25,13 @@ static int time_is_sane(const struct rs_cost_time *t)
 
 static int cost_is_sane(const struct rs_cost *s)
 {
-	const uint64_t bytes[] = {s->live_forward,  s->peak_forward,  s->live_replay,
-				  s->end_replay,    s->peak_backward, s->product_bytes,
-				  s->state_bytes,   s->whole_bytes,   s->kept_bytes,
-				  s->own_bytes,	    s->draw_bytes,    s->region_bytes,
-				  s->compared_bytes};
-	const uint64_t pieces[] = {s->whole_pieces, s->kept_pieces, s->own_pieces, s->region_pieces,
-				   s->compared_pieces};
+	const uint64_t bytes[] = {s->live_forward,   s->peak_forward,  s->live_replay,
+				  s->end_replay,     s->peak_backward, s->product_bytes,
+				  s->state_bytes,    s->whole_bytes,   s->kept_bytes,
+				  s->own_bytes,	     s->draw_bytes,    s->region_bytes,
+				  s->compared_bytes, s->remap_bytes};
+	const uint64_t pieces[] = {s->whole_pieces,  s->kept_pieces,	 s->own_pieces,
+				   s->region_pieces, s->compared_pieces, s->remap_pieces};
 	size_t name = strnlen(s->segment, sizeof(s->segment));
 
 	if (!name || name == sizeof(s->segment) || s->invocation > UINT32_MAX ||

@@ -72,6 +72,9 @@ static void merge_segment(struct rs_cost *to, const struct rs_cost *from)
 	most(&to->replays, from->replays);
 	most(&to->compared_bytes, from->compared_bytes);
 	most(&to->compared_pieces, from->compared_pieces);
+	/* where one cannot, the plan is not good for both */
+	to->remap_bytes = to->remap_bytes < from->remap_bytes ? to->remap_bytes : from->remap_bytes;
+	most(&to->remap_pieces, from->remap_pieces);
 }
 
 static void merge_rate(struct rs_cost_rate *to, const struct rs_cost_rate *from)

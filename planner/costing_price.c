@@ -26,7 +26,7 @@ static struct rs_cost_rate split(const struct rs_costs *c, struct rs_cost_rate r
 
 /*
  * An operation that was never timed is taken for a copy of as many bytes (digest, diff: they only read), of twice as many
- * (move), or for three of them (swap): so it is not preferred for its time.
+ * (move), or for three of them (swap): so it is not preferred for its time. Remapping that was never timed is not offered.
  */
 static struct rs_cost_rate rate_of(const struct rs_costs *c, enum rs_rate_kind kind)
 {
@@ -191,21 +191,56 @@ static unsigned __int128 replay_ns(const struct rs_costs *c, const struct rs_cos
 }
 
 /*
+ * By remapping: what can be, there and back, with digests of the present bytes and of those shown; what a replay that is not
+ * the last may write to is saved again. The rest is copied.
+ */
+static unsigned __int128 remap_ns(const struct rs_costs *c, const struct rs_cost *s,
+				  const struct need *n)
+{
+	uint64_t bytes = min64(s->remap_bytes, n->bytes);
+	uint64_t pieces = min64(max64(s->remap_pieces, 1), n->pieces);
+	uint64_t rest = n->bytes - bytes, parts = max64(n->pieces - pieces, 1);
+	unsigned __int128 ns = (unsigned __int128)2 * op_ns(c, RS_RATE_REMAP, bytes, pieces) +
+			       (unsigned __int128)2 * digest_ns(c, bytes, pieces);
+
+	if (times(s) > 1)
+		ns += rs_costs_saving(c, RS_OPTION_UNDO, bytes, pieces);
+	return ns + (unsigned __int128)3 * copy_ns(c, rest, parts) +
+	       (unsigned __int128)2 * digest_ns(c, rest, parts);
+}
+
+/*
  * To show a replay what was overwritten, and to put back what it found. By copy: the present bytes are saved, the kept
  * ones shown, the present ones put back. By swap: shown, and copied back; what others still need is saved once more.
  */
-static unsigned __int128 restore_ns(const struct rs_costs *c, const struct need *n, int is_exact,
-				    enum rs_restore restore)
+static unsigned __int128 restore_ns(const struct rs_costs *c, const struct rs_cost *s,
+				    const struct need *n, int is_exact, enum rs_restore restore)
 {
 	uint64_t copy = copy_ns(c, n->bytes, n->pieces);
 	uint64_t digest = digest_ns(c, n->bytes, n->pieces);
 
+	if (restore == RS_RESTORE_REMAP)
+		return remap_ns(c, s, n);
 	if (restore == RS_RESTORE_SWAP) /* and a digest before and after each exchange */
 		return (unsigned __int128)op_ns(c, RS_RATE_SWAP, n->bytes, n->pieces) + copy +
 		       (unsigned __int128)2 * op_ns(c, RS_RATE_DIGEST, n->bytes, n->pieces) +
 		       (n->foreign ? rs_costs_saving(c, RS_OPTION_UNDO, n->foreign, n->pieces) : 0);
 	/* shown bytes are compared with the digest of the keep that they are all of */
 	return (unsigned __int128)3 * copy + digest + (is_exact ? digest : 0);
+}
+
+/*
+ * For the present bytes while a replay is shown others; of what is exchanged, by a swap or by what is mapped, only for what
+ * others need.
+ */
+static uint64_t scratch_of(const struct rs_cost *s, const struct need *shown,
+			   enum rs_restore restore)
+{
+	uint64_t bytes = restore == RS_RESTORE_COPY ? shown->bytes : shown->foreign;
+
+	if (restore == RS_RESTORE_REMAP)
+		bytes = min64(shown->bytes, bytes + rs_less(shown->bytes, s->remap_bytes));
+	return rs_blocks(bytes, shown->pieces);
 }
 
 static struct rs_price preserve(const struct rs_costs *c, uint32_t i, enum rs_option option,
@@ -222,10 +257,9 @@ static struct rs_price preserve(const struct rs_costs *c, uint32_t i, enum rs_op
 	p.forward = e.forward;
 	p.backward = e.replayed;
 	p.tool = rs_blocks(saved->own_bytes, saved->own_pieces) + rs_blocks(s->draw_bytes, 1);
-	p.scratch = restore == RS_RESTORE_COPY ? rs_blocks(shown->bytes, shown->pieces)
-					       : rs_blocks(shown->foreign, shown->pieces);
+	p.scratch = scratch_of(s, shown, restore);
 	ns = replay_ns(c, s) + rs_costs_saving(c, option, saved->own_bytes, saved->own_pieces) +
-	     restore_ns(c, shown, is_exact, restore) * times(s);
+	     restore_ns(c, s, shown, is_exact, restore) * times(s);
 	p.time = capped(ns);
 	return p;
 }
@@ -294,6 +328,8 @@ unsigned rs_costs_prices(const struct rs_costs *c, uint32_t i, const struct rs_c
 	if (s->flags & RS_COST_UNSAFE || !kept.bytes)
 		return n;
 	ret[n++] = preserve(c, i, RS_OPTION_UNDO, RS_RESTORE_SWAP, &kept, &kept);
+	if (s->remap_bytes && c->rate[RS_RATE_REMAP].n)
+		ret[n++] = preserve(c, i, RS_OPTION_UNDO, RS_RESTORE_REMAP, &kept, &kept);
 	if (s->region_bytes) {
 		ret[n++] = preserve(c, i, RS_OPTION_REGIONS, RS_RESTORE_COPY, &regions, &kept);
 		ret[n++] = preserve(c, i, RS_OPTION_REGIONS, RS_RESTORE_SWAP, &regions, &kept);

@@ -280,4 +280,9 @@ const struct rs_devops rs_devops_ops = {
 	.mark = rs_dev_mark,
 	.elapsed = rs_dev_elapsed,
 	.mark_free = rs_dev_mark_free,
+	.frame_alloc = rs_dev_frame_alloc,
+	.frame_view = rs_dev_frame_view,
+	.frame_free = rs_dev_frame_free,
+	.remap = rs_dev_remap,
+	.event_within = rs_dev_event_within,
 };

@@ -2,7 +2,7 @@
 /*
  * What the parts of the engine's operations on the real driver share: devops.c (contexts, memory),
  * devorder.c (events), devclock.c (marks), devkernels.c (kernels), devmany.c (lists), devarrays.c
- * (arrays).
+ * (arrays), devremap.c (what is mapped where).
  */
 #ifndef RS_SHIM_DEVOPS_H
 #define RS_SHIM_DEVOPS_H
@@ -120,5 +120,15 @@ void rs_dev_event_free(void *opaque, uint64_t event);
 int rs_dev_mark(void *opaque, struct rs_queue q, uint64_t *ret_mark);
 int rs_dev_elapsed(void *opaque, uint64_t from, uint64_t to, uint64_t *ret_ns);
 void rs_dev_mark_free(void *opaque, uint64_t mark);
+
+/* devremap.c */
+int rs_dev_frame_alloc(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes,
+		       uint64_t *ret_frame, uint64_t *ret_addr);
+int rs_dev_frame_view(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes,
+		      uint64_t *ret_frame, uint64_t *ret_addr);
+void rs_dev_frame_free(void *opaque, uint64_t frame);
+int rs_dev_remap(void *opaque, uint64_t addr, uint64_t bytes, uint64_t home, uint64_t from,
+		 uint64_t to);
+int rs_dev_event_within(void *opaque, uint64_t event, uint64_t ns);
 
 #endif

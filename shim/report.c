@@ -41,6 +41,8 @@ static void put_engine(struct rs_json *j, const struct rs_engine_stats *s)
 	rs_json_u64(j, "snapshot_bytes", s->snapshot_bytes);
 	rs_json_u64(j, "snapshot_bytes_peak", s->snapshot_bytes_peak);
 	rs_json_u64(j, "restored_bytes", s->restored_bytes);
+	rs_json_u64(j, "remaps", s->remaps);
+	rs_json_u64(j, "remap_failures", s->remap_failures);
 	rs_json_u64(j, "digests", s->digests);
 	rs_json_u64(j, "digest_bytes", s->digest_bytes);
 	rs_json_u64(j, "possible_bytes", s->possible_bytes);

@@ -42,6 +42,20 @@ static struct rs_sorted resources = {.size = sizeof(struct resource)};
 		RS_LEAVE(t, r);                                                                    \
 	}
 
+/* The same where nothing may be mapped in the place of the memory at addr meanwhile. */
+#define PAUSED(sym, params, args, addr, told)                                                      \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		RS_ENGINE(rs_engine_remap_pause(rs_state.engine, addr, 1));                        \
+		r = rs_real.sym args;                                                              \
+		if (r == CUDA_SUCCESS)                                                             \
+			told;                                                                      \
+		RS_ENGINE(rs_engine_remap_go_on(rs_state.engine));                                 \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
 /* --- handed out --------------------------------------------------------------------------------- */
 
 static void shared(uint64_t addr)
@@ -53,10 +67,10 @@ AFTER(cuIpcGetMemHandle, (CUipcMemHandle * pHandle, CUdeviceptr dptr), (pHandle,
       shared(dptr))
 AFTER(cuMemPoolExportPointer, (CUmemPoolPtrExportData * shareData_out, CUdeviceptr ptr),
       (shareData_out, ptr), shared(ptr))
-AFTER(cuMemGetHandleForAddressRange,
-      (void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
-       unsigned long long flags),
-      (handle, dptr, size, handleType, flags), shared(dptr))
+PAUSED(cuMemGetHandleForAddressRange,
+       (void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
+	unsigned long long flags),
+       (handle, dptr, size, handleType, flags), dptr, shared(dptr))
 
 /* Who wants copies to be synchronous has another device write there. */
 static void attribute_set(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
@@ -64,8 +78,8 @@ static void attribute_set(const void *value, CUpointer_attribute attribute, CUde
 	if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && value && *(const unsigned *)value)
 		shared(ptr);
 }
-AFTER(cuPointerSetAttribute, (const void *value, CUpointer_attribute attribute, CUdeviceptr ptr),
-      (value, attribute, ptr), attribute_set(value, attribute, ptr))
+PAUSED(cuPointerSetAttribute, (const void *value, CUpointer_attribute attribute, CUdeviceptr ptr),
+       (value, attribute, ptr), ptr, attribute_set(value, attribute, ptr))
 
 /* --- peers -------------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  * The engine hears of handles, mappings and bindings after the driver made them, of an unmapping before
  * (it may not touch the memory afterwards); one that the driver refuses is mapped again under a handle that
  * was held meanwhile, so nothing known of the memory is lost.
+ * A replay may be shown other memory at the program's addresses (RS_RESTORE_REMAP); calls that could tell pause that.
  * Handles: the driver's values, unique while held or mapped. The engine is told of one hold for each; how
  * often the program holds it is counted here. An imported handle's size shows at its first use.
  * Callers: the program, any thread. Locks: one mutex around the tables, held over the real calls, so that
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "shim/call.h"
+#include "shim/devremap.h"
 #include "shim/sorted.h"
 
 struct handle {
@@ -56,6 +58,36 @@ static struct rs_sorted bindings = {.size = sizeof(struct binding)};
 		pthread_mutex_unlock(&lock);                                                       \
 		RS_LEAVE(t, r);                                                                    \
 	}
+
+/*
+ * The same where nothing may be mapped in another's place meanwhile. pause is not under the lock: it may wait for the
+ * device.
+ */
+#define PAUSED(sym, params, args, pause, after)                                                    \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		RS_ENGINE(pause);                                                                  \
+		pthread_mutex_lock(&lock);                                                         \
+		r = rs_real.sym args;                                                              \
+		if (r == CUDA_SUCCESS)                                                             \
+			RS_ENGINE(after);                                                          \
+		pthread_mutex_unlock(&lock);                                                       \
+		RS_ENGINE(rs_engine_remap_go_on(rs_state.engine));                                 \
+		RS_LEAVE(t, r);                                                                    \
+	}
+
+static void pause_at(uint64_t addr, uint64_t bytes)
+{
+	rs_engine_remap_pause(rs_state.engine, addr, bytes);
+}
+
+/* fix: from now on the handle's memory is known by more than its address. */
+static void pause_handle(uint64_t handle, int fix)
+{
+	rs_engine_remap_pause_handle(rs_state.engine, handle, fix);
+}
 
 /* --- handles ------------------------------------------------------------------------------------ */
 
@@ -141,14 +173,15 @@ LOCKED(cuMemImportFromShareableHandle,
        (CUmemGenericAllocationHandle * handle, void *osHandle,
 	CUmemAllocationHandleType shHandleType),
        (handle, osHandle, shHandleType), hold(*handle))
-LOCKED(cuMemExportToShareableHandle,
+PAUSED(cuMemExportToShareableHandle,
        (void *shareableHandle, CUmemGenericAllocationHandle handle,
 	CUmemAllocationHandleType handleType, unsigned long long flags),
-       (shareableHandle, handle, handleType, flags),
+       (shareableHandle, handle, handleType, flags), pause_handle(handle, 1),
        rs_engine_share_handle(rs_state.engine, handle))
-LOCKED(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * handle, void *addr),
-       (handle, addr), retained(*handle, (uintptr_t)addr))
-LOCKED(cuMemRelease, (CUmemGenericAllocationHandle handle), (handle), released(handle))
+PAUSED(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * handle, void *addr),
+       (handle, addr), pause_at((uintptr_t)addr, 1), retained(*handle, (uintptr_t)addr))
+PAUSED(cuMemRelease, (CUmemGenericAllocationHandle handle), (handle), pause_at(0, 0),
+       released(handle))
 
 /* --- addresses ---------------------------------------------------------------------------------- */
 
@@ -220,10 +253,13 @@ static void mapped(uint64_t addr, uint64_t bytes, uint64_t offset, uint64_t valu
 	rs_engine_map(rs_state.engine, addr, bytes, value, offset);
 }
 
-LOCKED(cuMemMap,
+PAUSED(cuMemMap,
        (CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 	unsigned long long flags),
-       (ptr, size, offset, handle, flags), mapped(ptr, size, offset, handle))
+       (ptr, size, offset, handle, flags), pause_handle(handle, 0),
+       mapped(ptr, size, offset, handle))
+PAUSED(cuMemSetAccess, (CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count),
+       (ptr, size, desc, count), pause_at(ptr, size), rs_devremap_access(ptr, size, desc, count))
 
 /* A handle that the driver does not give: keeps the memory mapped at addr while it is unmapped. */
 static uint64_t held_for(uint64_t addr)
@@ -270,11 +306,13 @@ RS_HOOK(cuMemUnmap, (CUdeviceptr ptr, size_t size))
 	CUresult r;
 
 	RS_ENTER(t, cuMemUnmap, (ptr, size));
+	RS_ENGINE(pause_at(ptr, size));
 	pthread_mutex_lock(&lock);
 	RS_ENGINE(leave(ptr, size));
 	r = rs_real.cuMemUnmap(ptr, size);
 	RS_ENGINE(left(ptr, size, r == CUDA_SUCCESS));
 	pthread_mutex_unlock(&lock);
+	RS_ENGINE(rs_engine_remap_go_on(rs_state.engine));
 	RS_LEAVE(t, r);
 }
 
@@ -317,21 +355,33 @@ static void unbound(uint64_t multicast, uint64_t at, uint64_t bytes)
 LOCKED(cuMulticastCreate,
        (CUmemGenericAllocationHandle * mcHandle, const CUmulticastObjectProp *prop),
        (mcHandle, prop), created(*mcHandle, prop->size, RS_ALLOC_DEVICE))
-LOCKED(cuMulticastBindMem,
+PAUSED(cuMulticastBindMem,
        (CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
 	CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
 	unsigned long long flags),
-       (mcHandle, mcOffset, memHandle, memOffset, size, flags),
+       (mcHandle, mcOffset, memHandle, memOffset, size, flags), pause_handle(memHandle, 1),
        bound(mcHandle, mcOffset, memHandle, memOffset, size))
-LOCKED(cuMulticastBindAddr,
+PAUSED(cuMulticastBindAddr,
        (CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size,
 	unsigned long long flags),
-       (mcHandle, mcOffset, memptr, size, flags), bound(mcHandle, mcOffset, 0, memptr, size))
+       (mcHandle, mcOffset, memptr, size, flags), pause_at(memptr, size),
+       bound(mcHandle, mcOffset, 0, memptr, size))
 LOCKED(cuMulticastUnbind,
        (CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size),
        (mcHandle, dev, mcOffset, size), unbound(mcHandle, mcOffset, size))
 
 /* --- sparse arrays ------------------------------------------------------------------------------ */
+
+/* What stands behind an array is known by more than its address. Each pause is over at once: it is fixed. */
+static void fix_mapped(const CUarrayMapInfo *list, unsigned count)
+{
+	for (unsigned i = 0; list && i < count; i++) {
+		if (list[i].memHandleType != CU_MEM_HANDLE_TYPE_GENERIC)
+			continue;
+		pause_handle(list[i].memHandle.memHandle, 1);
+		rs_engine_remap_go_on(rs_state.engine);
+	}
+}
 
 /* Other memory stands behind parts of an array from now on: nobody knows its contents. */
 #define MAP_ARRAY(sym, flavour)                                                                    \
@@ -340,6 +390,7 @@ LOCKED(cuMulticastUnbind,
 		struct rs_call call;                                                               \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, (mapInfoList, count, hStream));                                   \
+		RS_ENGINE(fix_mapped(mapInfoList, count));                                         \
 		rs_call_begin(&call, t, RS_EP_##sym, RS_CALL_OTHER, hStream, flavour, NULL);       \
 		call.untracked = 1;                                                                \
 		RS_CALL(t, &call, r, sym, (mapInfoList, count, hStream));                          \

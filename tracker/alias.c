@@ -50,6 +50,14 @@ static void drop_unreachable(struct rs_engine *e, struct rs_alloc *a)
 	rs_alloc_drop(e, a);
 }
 
+/* engine.lock held. NULL: nobody knows the handle. */
+struct rs_alloc *rs_alias_backing(struct rs_engine *e, uint64_t handle)
+{
+	struct rs_handle *h = find_handle(e, handle);
+
+	return h ? h->backing : NULL;
+}
+
 static int add_handle(struct rs_engine *e, uint64_t value, struct rs_alloc *backing)
 {
 	struct rs_handle *h = calloc(1, sizeof(*h));
@@ -205,6 +213,8 @@ int rs_engine_map(struct rs_engine *e, uint64_t addr, uint64_t bytes, uint64_t h
 			m->next = h->backing->mappings;
 			h->backing->mappings = m;
 			rs_map_changed(e);
+			if (rs_remap_fits(e, h->backing))
+				__atomic_store_n(&e->remapping.seen, 1, __ATOMIC_RELAXED);
 		}
 	}
 	if (err && err != -ENOENT)
@@ -254,6 +264,8 @@ uint64_t rs_alloc_addr(const struct rs_alloc *a, uint64_t off, uint64_t len)
 
 	if (a->base)
 		return a->base + off;
+	if (rs_remap_is_lost(a))
+		return 0;
 	for (m = a->mappings; m; m = m->next) {
 		if (off < m->off || off - m->off >= m->bytes)
 			continue;
@@ -351,6 +363,7 @@ int rs_engine_multicast_bind(struct rs_engine *e, uint64_t multicast, uint64_t a
 		if (b) {
 			*b = (struct rs_bind){.at = at, .len = bytes, .off = offset, .alloc = a};
 			a->handles++;
+			a->fixed = 1;
 			a->shared |= rs_alloc_is_volatile(h->backing);
 			rs_map_changed(e);
 		}

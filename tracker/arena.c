@@ -113,8 +113,11 @@ static void merge_next(struct rs_block *b)
 	free(n);
 }
 
-/* What captures hold counts as the program's engine's: it has the limits. 0: the bytes are charged; -EDQUOT. */
-static int charge(struct rs_engine *inner, uint64_t bytes)
+/*
+ * Count bytes that are about to be taken from the driver; -EDQUOT: that would be too many. What captures hold counts as the
+ * program's engine's: it has the limits.
+ */
+int rs_arena_charge(struct rs_engine *inner, uint64_t bytes, int frame)
 {
 	struct rs_engine *e = inner->outer ? inner->outer : inner;
 	int over;
@@ -122,20 +125,23 @@ static int charge(struct rs_engine *inner, uint64_t bytes)
 	pthread_mutex_lock(&e->memory_lock);
 	over = (e->config.snapshot_max && e->block_bytes + bytes > e->config.snapshot_max) ||
 	       (e->is_planned && e->block_bytes + bytes > e->planned_most);
-	if (!over)
+	if (!over) {
 		e->block_bytes += bytes;
+		e->frame_bytes += frame ? bytes : 0;
+	}
 	if (e->block_bytes > e->stats.arena_bytes_peak)
 		e->stats.arena_bytes_peak = e->block_bytes;
 	pthread_mutex_unlock(&e->memory_lock);
 	return over ? -EDQUOT : 0;
 }
 
-static void discharge(struct rs_engine *inner, uint64_t bytes)
+void rs_arena_uncharge(struct rs_engine *inner, uint64_t bytes, int frame)
 {
 	struct rs_engine *e = inner->outer ? inner->outer : inner;
 
 	pthread_mutex_lock(&e->memory_lock);
 	e->block_bytes -= bytes;
+	e->frame_bytes -= frame ? bytes : 0;
 	pthread_mutex_unlock(&e->memory_lock);
 }
 
@@ -144,7 +150,7 @@ static struct rs_block *new_chunk(struct rs_engine *e, struct rs_queue q, uint64
 {
 	struct rs_chunk *c = calloc(1, sizeof(*c));
 	struct rs_block *b = calloc(1, sizeof(*b));
-	int over = charge(e, bytes);
+	int over = rs_arena_charge(e, bytes, 0);
 
 	if (!over && c && b && !e->ops->alloc(e->ops->opaque, q, bytes, &c->addr)) {
 		c->bytes = bytes;
@@ -160,7 +166,7 @@ static struct rs_block *new_chunk(struct rs_engine *e, struct rs_queue q, uint64
 		return b;
 	}
 	if (!over)
-		discharge(e, bytes);
+		rs_arena_uncharge(e, bytes, 0);
 	free(c);
 	free(b);
 	return NULL;
@@ -178,8 +184,12 @@ static struct rs_block *grow(struct rs_engine *e, struct rs_queue q, uint64_t by
 
 	pthread_mutex_lock(&e->memory_lock);
 	used = e->block_bytes;
-	if (e->is_planned)
-		chunk = used < e->planned_bytes ? e->planned_bytes - used : BEYOND_BYTES;
+	if (e->is_planned) {
+		uint64_t rest = e->planned_bytes - rs_min64(e->planned_bytes, e->planned_frames);
+		uint64_t have = used - e->frame_bytes;
+
+		chunk = have < rest ? rest - have : BEYOND_BYTES;
+	}
 	pthread_mutex_unlock(&e->memory_lock);
 	if (e->outer) { /* its graph may live as long as the program: no more than it needs */
 		chunk = BEYOND_BYTES;
@@ -198,7 +208,6 @@ struct rs_block *rs_block_get(struct rs_engine *e, uint32_t q, uint64_t bytes)
 {
 	struct rs_queue queue = rs_queue_of(e, q);
 	struct rs_block *b;
-	uint64_t users;
 
 	bytes = (bytes + UNIT - 1) & ~(uint64_t)(UNIT - 1);
 	pthread_mutex_lock(&e->memory_lock);
@@ -212,6 +221,16 @@ struct rs_block *rs_block_get(struct rs_engine *e, uint32_t q, uint64_t bytes)
 		return NULL;
 	pthread_mutex_lock(&e->memory_lock);
 	split(e, b, bytes);
+	pthread_mutex_unlock(&e->memory_lock);
+	return rs_block_ready(e, b, q);
+}
+
+/* The caller's block will be used on q: whoever used it before comes first. NULL: that cannot be; the block is put back. */
+struct rs_block *rs_block_ready(struct rs_engine *e, struct rs_block *b, uint32_t q)
+{
+	uint64_t users;
+
+	pthread_mutex_lock(&e->memory_lock);
 	users = b->users;
 	b->users |= RS_QBIT(q);
 	pthread_mutex_unlock(&e->memory_lock);
@@ -246,6 +265,11 @@ uint64_t rs_block_users(struct rs_engine *e, const struct rs_block *b)
 void rs_block_put(struct rs_engine *e, struct rs_block *b)
 {
 	pthread_mutex_lock(&e->memory_lock);
+	if (b->framed) {
+		rs_frame_put(e, b);
+		pthread_mutex_unlock(&e->memory_lock);
+		return;
+	}
 	if (b->next && b->next->free) {
 		bin_remove(e, b->next);
 		merge_next(b);
@@ -300,19 +324,19 @@ static struct rs_chunk *take_chunks(struct rs_engine *e, uint64_t ctx, uint64_t 
 uint64_t rs_engine_trim(struct rs_engine *e)
 {
 	struct rs_chunk *c, *next;
-	uint64_t bytes = 0;
+	uint64_t frames = rs_frames_trim(e, 1), bytes = 0;
 
 	pthread_mutex_lock(&e->memory_lock);
 	c = take_chunks(e, 0, &bytes);
 	pthread_mutex_unlock(&e->memory_lock);
-	discharge(e, bytes);
+	rs_arena_uncharge(e, bytes, 0);
 	for (; c; c = next) {
 		next = c->next;
 		e->ops->free(e->ops->opaque, (struct rs_queue){.ctx = c->ctx}, c->addr);
 		free(c->first);
 		free(c);
 	}
-	return bytes;
+	return frames + bytes;
 }
 
 /*
@@ -345,7 +369,7 @@ void rs_arena_ctx_gone(struct rs_engine *e, uint64_t ctx)
 		free(c);
 	}
 	pthread_mutex_unlock(&e->memory_lock);
-	discharge(e, bytes);
+	rs_arena_uncharge(e, bytes, 0);
 }
 
 /* Does some chunk contain the address? */

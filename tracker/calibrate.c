@@ -4,7 +4,7 @@
  * nothing, can still say what preserving would cost.
  *
  * At the second step's end, in stream order behind the program's work, some 100 operations on 8 MiB of the arena; nothing
- * is waited for. Not done under a plan (the memory is spoken for), nor while streams are captured or wait for memory.
+ * is waited for, but where the program maps memory that could be remapped: then some such round trips. Not done under a plan (the memory is spoken for), nor while streams are captured or wait for memory.
  *
  * Caller: window.c between two steps, no lock held.
  */
@@ -60,6 +60,30 @@ static void all_kinds(struct rs_engine *e, uint32_t q, uint64_t a, uint64_t b)
 		rows(e, queue, a, b, n);
 }
 
+/* Frames of our own, one mapped in the place of the other and back: with an idle device, as it is then. */
+static void remaps(struct rs_engine *e, uint32_t q, uint64_t bytes)
+{
+	struct rs_queue queue = rs_queue_of(e, q);
+	const struct rs_devops *ops = e->ops;
+	uint64_t frame[2] = {0, 0}, addr[2];
+	int err = ops->frame_alloc(ops->opaque, queue, 0, bytes, &frame[0], &addr[0]);
+
+	if (!err)
+		err = ops->frame_alloc(ops->opaque, queue, 0, bytes, &frame[1], &addr[1]);
+	for (unsigned i = 0; !err && i < 2 * ROUNDS; i++) {
+		struct rs_timing *t = rs_timing_op_begins(e, queue, RS_RATE_REMAP, bytes);
+
+		err = rs_remap_wait(e, RS_QBIT(q), 0);
+		if (!err)
+			err = ops->remap(ops->opaque, addr[0], bytes, frame[0], frame[i % 2],
+					 frame[!(i % 2)]);
+		rs_timing_op_ended(e, queue, t, err);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		if (frame[i])
+			ops->frame_free(ops->opaque, frame[i]);
+}
+
 void rs_timing_calibrate(struct rs_engine *e)
 {
 	struct rs_block *a, *b;
@@ -79,6 +103,9 @@ void rs_timing_calibrate(struct rs_engine *e)
 	b = a ? rs_block_get(e, q, LARGEST) : NULL;
 	for (unsigned i = 0; b && i < ROUNDS; i++)
 		all_kinds(e, q, a->addr, b->addr);
+	for (unsigned i = 0;
+	     e->ops->remap && i < 2 && __atomic_load_n(&e->remapping.seen, __ATOMIC_RELAXED); i++)
+		remaps(e, q, i ? LARGEST : 8 * LARGEST);
 	if (b)
 		rs_block_put(e, b);
 	if (a)

@@ -14,7 +14,7 @@
 
 const char *const rs_option_names[RS_OPTIONS] = {"undo",    "free",  "whole",
 						 "regions", "pages", "retain"};
-const char *const rs_restore_names[RS_RESTORES] = {"copy", "swap"};
+const char *const rs_restore_names[RS_RESTORES] = {"copy", "swap", "remap"};
 
 struct segment {
 	const char *name;

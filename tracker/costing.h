@@ -172,6 +172,11 @@ void rs_samples_sum(const struct rs_samples *s, struct rs_cost_time *ret);
 /* rs_costing.lock held. 0: nothing measured. */
 int rs_rate_fit(const struct rs_rate_samples *s, enum rs_rate_kind kind, struct rs_cost_rate *ret);
 
+/* Around an operation of its own kind; no lock. NULL: it is not measured. */
+struct rs_timing *rs_timing_op_begins(struct rs_engine *e, struct rs_queue q,
+				      enum rs_rate_kind kind, uint64_t bytes);
+int rs_timing_op_ended(struct rs_engine *e, struct rs_queue q, struct rs_timing *t, int err);
+
 /* calibrate.c; no lock */
 void rs_timing_calibrate(struct rs_engine *e);
 

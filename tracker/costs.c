@@ -301,8 +301,8 @@ static uint64_t overlap(const struct rs_claim *c, const struct rs_ext *x)
 }
 
 /* Bytes of x that s claims, noted in s. */
-static uint64_t overwritten_of(struct rs_segment *s, const struct rs_alloc *a,
-			       const struct rs_ext *x)
+static uint64_t overwritten_of(const struct rs_engine *e, struct rs_segment *s,
+			       const struct rs_alloc *a, const struct rs_ext *x)
 {
 	uint32_t n = s->replays < RS_COST_KEPT - 1 ? s->replays : RS_COST_KEPT - 1;
 	struct rs_touch *t = rs_touch_of(s->touches, a);
@@ -317,6 +317,10 @@ static uint64_t overwritten_of(struct rs_segment *s, const struct rs_alloc *a,
 	bytes = rs_min64(bytes, x->len);
 	s->kept_bytes[n] += bytes;
 	s->kept_pieces[n]++;
+	if (bytes == a->size && rs_remap_fits(e, a)) {
+		s->remap_bytes[n] += bytes;
+		s->remap_pieces[n]++;
+	}
 	if (!t->overwritten || n < t->overwritten - 1u)
 		t->overwritten = (uint8_t)(n + 1);
 	return bytes;
@@ -367,7 +371,7 @@ void rs_costs_overwritten(struct rs_engine *e, const struct rs_alloc *a, const s
 		return;
 	memset(&share, 0, sizeof(share));
 	for (s = e->pending; s; s = s->next) {
-		n = overwritten_of(s, a, x);
+		n = overwritten_of(e, s, a, x);
 		if (!n || !s->cost || (s->replays && s->replays >= s->cost->cost.replays))
 			continue;
 		bytes = rs_max64(bytes, n);
@@ -390,7 +394,7 @@ void rs_costs_overwritten(struct rs_engine *e, const struct rs_alloc *a, const s
 /* What s needed is known now. */
 void rs_costs_retire(struct rs_segment *s)
 {
-	uint64_t bytes = 0, pieces = 0, whole = 0, whole_pieces = 0;
+	uint64_t bytes = 0, pieces = 0, whole = 0, whole_pieces = 0, remap = 0, remap_pieces = 0;
 	struct rs_cost *cost = s->cost ? &s->cost->cost : NULL;
 	const struct rs_touch *t;
 	uint32_t i;
@@ -400,6 +404,8 @@ void rs_costs_retire(struct rs_segment *s)
 	for (i = 0; i < RS_COST_KEPT && i < s->replays; i++) {
 		bytes += s->kept_bytes[i];
 		pieces += s->kept_pieces[i];
+		remap += s->remap_bytes[i];
+		remap_pieces += s->remap_pieces[i];
 	}
 	for (t = s->touches; t; t = t->hh.next)
 		for (i = 0; t->overwritten && t->overwritten <= s->replays && i < t->claims.n;
@@ -409,6 +415,8 @@ void rs_costs_retire(struct rs_segment *s)
 		}
 	most(&cost->kept_bytes, bytes);
 	most(&cost->kept_pieces, pieces);
+	most(&cost->remap_bytes, remap);
+	most(&cost->remap_pieces, remap_pieces);
 	most(&cost->own_bytes, s->own_bytes);
 	most(&cost->own_pieces, s->own_pieces);
 	most(&cost->whole_bytes, whole);

@@ -63,6 +63,8 @@ struct rs_cost {
 	uint64_t replays; /* most of one forward; times are of one of them, bytes serve all */
 	/* Of products, to compare them: what is digested in the forward, and in each replay again. */
 	uint64_t compared_bytes, compared_pieces;
+	/* Of kept_bytes: whole mappings, which can be shown to a replay by remapping. */
+	uint64_t remap_bytes, remap_pieces;
 };
 
 /* Overwritten bytes that several segments need in the same version: one copy serves all. */
@@ -81,6 +83,7 @@ enum rs_rate_kind {
 	RS_RATE_SWAP,
 	RS_RATE_DIFF,
 	RS_RATE_MOVE,
+	RS_RATE_REMAP, /* one of the two of a replay, with the host's wait for an idle device */
 	RS_RATES
 };
 extern const char *const rs_rate_names[RS_RATES];

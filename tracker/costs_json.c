@@ -2,7 +2,7 @@
 /* Measured costs as lines; see costs_json.h. */
 #include "tracker/costs_json.h"
 
-const char *const rs_rate_names[RS_RATES] = {"copy", "digest", "swap", "diff", "move"};
+const char *const rs_rate_names[RS_RATES] = {"copy", "digest", "swap", "diff", "move", "remap"};
 
 static void put_time(struct rs_json *j, const char *key, const struct rs_cost_time *t)
 {

@@ -21,7 +21,7 @@
 	X(invocation) X(order) X(steps) X(live_forward) X(peak_forward) X(live_replay) X(end_replay) \
 	X(peak_backward) X(product_bytes) X(state_bytes) X(whole_bytes) X(whole_pieces) X(kept_bytes) \
 	X(kept_pieces) X(own_bytes) X(own_pieces) X(draw_bytes) X(region_bytes) X(region_pieces) X(replays) \
-	X(compared_bytes) X(compared_pieces)
+	X(compared_bytes) X(compared_pieces) X(remap_bytes) X(remap_pieces)
 #define RS_COST_RATE_NUMBERS(X) X(n) X(bytes) X(each_ns) X(gib_ns)
 #define RS_COST_USAGE_NUMBERS(X) \
 	X(step) X(steps) X(step_ns) X(live_bytes) X(peak_bytes) X(arena_bytes) X(arena_used) \

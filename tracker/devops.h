@@ -109,6 +109,26 @@ struct rs_devops {
 	int (*mark)(void *opaque, struct rs_queue q, uint64_t *ret_mark);
 	int (*elapsed)(void *opaque, uint64_t from, uint64_t to, uint64_t *ret_ns);
 	void (*mark_free)(void *opaque, uint64_t mark);
+	/*
+	 * Memory that can be mapped in another's place (remap.h); all of these or none, NULL: the device has none. They are
+	 * the host's calls, ordered with nothing that is enqueued.
+	 *
+	 * frame_alloc: memory like that whose whole mapping is [addr, addr + bytes), or, addr 0, of the device of q.ctx, with
+	 *   an address of its own in *ret_addr. -ENOTSUP: there is none of that kind.
+	 * frame_view: the memory that is mapped at [addr, addr + bytes) now, and will be held, at another address.
+	 * frame_free: of either.
+	 * remap: map `to` at addr, where `from` is mapped (0: nothing), with the access that view `home` has found there;
+	 *   nothing on the device may touch it meanwhile. -EFAULT: now nothing is mapped there; else a failure has had no effect.
+	 * event_within: block the host until the event has passed, but not longer. -ETIMEDOUT; -EXDEV: some stream is captured.
+	 */
+	int (*frame_alloc)(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes,
+			   uint64_t *ret_frame, uint64_t *ret_addr);
+	int (*frame_view)(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes,
+			  uint64_t *ret_frame, uint64_t *ret_addr);
+	void (*frame_free)(void *opaque, uint64_t frame);
+	int (*remap)(void *opaque, uint64_t addr, uint64_t bytes, uint64_t home, uint64_t from,
+		     uint64_t to);
+	int (*event_within)(void *opaque, uint64_t event, uint64_t ns);
 };
 
 #endif

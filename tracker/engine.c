@@ -173,6 +173,8 @@ struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc
 static void free_alloc(struct rs_engine *e, struct rs_alloc *a)
 {
 	rs_extmap_fini(&a->ext);
+	if (!a->base)
+		rs_remap_alloc_gone(e, a);
 	free(a->regions.v);
 	free(a->keeps.v);
 	a->keeps.v = NULL;
@@ -200,6 +202,8 @@ void rs_alloc_drop(struct rs_engine *e, struct rs_alloc *a)
 	e->device_bytes -= on_device(a);
 	rs_costs_freed(e);
 	rs_keeps_collect(e, a);
+	if (!a->base)
+		rs_frames_forget(e, a);
 	rs_alloc_unref(e, a);
 }
 
@@ -333,6 +337,7 @@ void rs_engine_free(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 
 void rs_engine_ctx_leaves(struct rs_engine *e, uint64_t ctx)
 {
+	rs_remap_ctx_leaves(e, ctx);
 	if (__atomic_load_n(&e->flight, __ATOMIC_RELAXED) ||
 	    __atomic_load_n(&e->launches, __ATOMIC_RELAXED))
 		rs_replay_finish_ctx(e, ctx);
@@ -462,6 +467,8 @@ void rs_engine_queues_go_on(struct rs_engine *e, uint64_t ctx, const struct rs_q
 	uint64_t event;
 	uint32_t i;
 
+	if (!q)
+		rs_remap_synced(e, ctx);
 	for (i = 0; __atomic_load_n(&e->stalling, __ATOMIC_RELAXED); i++) {
 		event = 0;
 		pthread_mutex_lock(&e->lock);
@@ -691,6 +698,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	uint32_t i;
 
 	rs_engine_finish(e);
+	rs_remap_fini(e);
 	pthread_mutex_lock(&e->lock);
 	while (e->pending)
 		rs_segment_retire(e, e->pending);
@@ -702,6 +710,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	while ((a = rs_addrmap_next(e->map, 0, &base, &bytes)))
 		remove_alloc(e, a);
 	pthread_mutex_unlock(&e->lock);
+	rs_frames_fini(e);
 	rs_costs_fini(e);
 	rs_where_fini(e);
 	rs_arena_fini(e);

@@ -149,6 +149,15 @@ int rs_engine_map(struct rs_engine *e, uint64_t addr, uint64_t bytes, uint64_t h
 void rs_engine_unmap(struct rs_engine *e, uint64_t addr, uint64_t bytes);
 
 /*
+ * Around calls of the program that change or ask what is mapped, or that make it known to others: until go_on nothing is
+ * mapped in the place of the program's memory (RS_RESTORE_REMAP), and what overlaps [addr, addr + bytes), or what the handle
+ * stands for, is as the program left it. The host may wait for the device. fix: it stays like that for good.
+ */
+void rs_engine_remap_pause(struct rs_engine *e, uint64_t addr, uint64_t bytes);
+void rs_engine_remap_pause_handle(struct rs_engine *e, uint64_t handle, int fix);
+void rs_engine_remap_go_on(struct rs_engine *e);
+
+/*
  * Memory bound to a multicast object: an access through a mapping of `multicast` is one to all that is
  * bound there. mem: a backing's handle; 0: the memory at address `offset`.
  */
@@ -387,6 +396,8 @@ enum rs_option {
 enum rs_restore {
 	RS_RESTORE_COPY, /* the present bytes are saved, the preserved ones copied over them */
 	RS_RESTORE_SWAP, /* they change places: no memory for the present ones */
+	/* What is mapped changes places, where the bytes are a whole mapping; else by copy. The host waits for the device. */
+	RS_RESTORE_REMAP,
 	RS_RESTORES
 };
 
@@ -479,6 +490,8 @@ struct rs_engine_stats {
 	uint64_t snapshots, snapshot_bytes, snapshot_bytes_peak, restored_bytes;
 	uint64_t
 		thinned_bytes; /* preserved at first, and given back because they had not changed */
+	uint64_t remaps,
+		remap_failures;	   /* shown by remapping; planned so, and done in another way */
 	uint64_t arena_bytes_peak; /* device memory taken from the driver for preserved state */
 	uint64_t digests, digest_bytes;
 	/*

@@ -121,6 +121,8 @@ void rs_call_plan(struct rs_callstate *c, struct rs_thread *t)
 	e->stats.calls++;
 	e->stats.untracked += c->call->untracked;
 	begin(c, t);
+	if (__atomic_load_n(&e->remapping.wanted, __ATOMIC_RELAXED))
+		rs_remap_meet(c, t);
 	if (!rs_call_elsewhere(c)) {
 		rs_note_use(e, c->q);
 		c->who.tick = rs_order_tick(e, c->q);
@@ -161,6 +163,8 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	}
 	if (call->capturing && rs_capture_before(e, t, call))
 		return;
+	if (call->kind == RS_CALL_HOST)
+		rs_remap_hosts(e, call->q.ctx);
 	if (!rs_follow_loosely(e, t, call))
 		follow(e, t, call);
 }
@@ -230,7 +234,7 @@ __attribute__((noinline)) static void after_followed(struct rs_engine *e, struct
 	errno = saved;
 }
 
-void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
+static void after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
 {
 	int in_window = rs_window_next(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED);
 
@@ -239,4 +243,11 @@ void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 	if (in_window || call->synchronous ||
 	    (call->private_[0] && __atomic_load_n(&e->thins_new, __ATOMIC_RELAXED)))
 		after_followed(e, t, call, ok, in_window);
+}
+
+void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
+{
+	after(e, t, call, ok);
+	if (t->flying) /* with all that is enqueued behind the call */
+		rs_remap_landed(e, t);
 }

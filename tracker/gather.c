@@ -66,6 +66,8 @@ static uint32_t length(const struct rs_engine *e, const struct rs_op *op, uint32
 	uint32_t i, keeps = 0, restores = 0, digests = 0;
 
 	for (i = 0; i < n && op[i].to == op->to && op[i].addr; i++) {
+		if (op[i].alloc && rs_remap_is_lost(op[i].alloc))
+			break;
 		if (!is_keep(&op[i]) && op[i].kind != RS_OP_RESTORE && op[i].kind != RS_OP_DIGEST)
 			break;
 		if (op[i].len > LARGEST)

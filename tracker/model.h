@@ -2,7 +2,7 @@
 /*
  * The engine's inside: the nouns of design section 2 as structs. Included by the engine's own files
  * only (engine.c, alias.c, window.c, access.c, locate.c, pairing.c, order.c, preserve.c, restore.c, arena.c, compare.c,
- * generator.c, oplist.c, memory.c).
+ * generator.c, oplist.c, memory.c, remap.c, frame.c).
  *
  * Life of a persistent byte in a pending segment:
  *   F reads it first      -> a claim (allocation, range, version): "R must see this version"
@@ -29,6 +29,7 @@
 #include <string.h>
 
 #include "tracker/addrmap.h"
+#include "tracker/arena.h"
 #include "tracker/digest.h"
 #include "tracker/engine.h"
 #include "tracker/extent.h"
@@ -38,6 +39,7 @@
 #include "tracker/places.h"
 #include "tracker/oplist.h"
 #include "tracker/records.h"
+#include "tracker/remap.h"
 #include "tracker/where.h"
 
 static inline uint64_t rs_min64(uint64_t a, uint64_t b)
@@ -79,19 +81,6 @@ struct rs_words {
 	struct rs_words *next, *prev; /* of the list of those in use, or of free ones */
 };
 
-/* A piece of snapshot memory on the device: see arena.c, whose lists these are. */
-struct rs_chunk;
-struct rs_block {
-	uint64_t addr, bytes;
-	uint64_t
-		users; /* queue bits whose enqueued work may use it; rs_block_used, rs_block_users */
-	struct rs_chunk *chunk;
-	struct rs_block *prev, *next;	      /* of the chunk, by address */
-	struct rs_block *bin_prev, *bin_next; /* free ones of about that size */
-	uint8_t free;
-};
-#define RS_BLOCK_BINS 32u
-
 /* Per queue, how many of its calls are known to come first; see order.c. */
 #define RS_CLOCKS 63u
 struct rs_clock {
@@ -122,6 +111,8 @@ struct rs_keep {
 	uint8_t state;
 	uint8_t replaced; /* its parts live on in keeps of their own: thin.c */
 	uint8_t eager;	  /* taken before a write: the live bytes may still be the same */
+	uint8_t framed;	  /* its bytes are to lie, or lie, in a frame */
+	uint8_t remapped; /* swapped, by what is mapped if that could be done */
 	uint32_t holds;	  /* open replays that must put it back or compare with it */
 	uint32_t pins;	  /* operations in flight between planning and enqueueing */
 	struct rs_writer killer;
@@ -159,6 +150,7 @@ struct rs_alloc {
 	uint8_t dead;
 	uint8_t shared;	   /* others may change it, unseen */
 	uint8_t multicast; /* no memory of its own: see binds */
+	uint8_t fixed;	   /* others know it by more than its address: never remapped */
 	uint32_t handles;  /* backing: held by the program */
 	struct rs_mapping *mappings;
 	RS_VEC(struct rs_bind) binds;
@@ -169,6 +161,7 @@ struct rs_alloc {
 	RS_VEC(struct rs_keep *) keeps;	  /* sorted by offset */
 	uint64_t longest_keep;		  /* that it has had */
 	RS_VEC(struct rs_region) regions; /* sorted, disjoint */
+	struct rs_remap *remap;		  /* NULL: it never was */
 	struct rs_alloc *next;		  /* of the free list */
 };
 
@@ -343,6 +336,7 @@ struct rs_segment {
 	uint8_t kept;		    /* the program keeps its activations: nothing is preserved */
 	uint8_t spent; /* no replay is expected any more: nothing is preserved any more */
 	uint64_t kept_bytes[RS_COST_KEPT], kept_pieces[RS_COST_KEPT];
+	uint64_t remap_bytes[RS_COST_KEPT], remap_pieces[RS_COST_KEPT];
 	uint64_t own_bytes, own_pieces;
 	RS_VEC(struct rs_overwrite) overwrites;
 	struct rs_touch *touches;
@@ -474,6 +468,7 @@ struct rs_thread {
 	uint64_t posts_call;
 	uint32_t posts_q;
 	const struct rs_segment *posts_of;
+	uint8_t flying; /* is between before and after of a call that may reach mapped memory: remap.c */
 };
 
 struct rs_engine {
@@ -545,6 +540,8 @@ struct rs_engine {
 	uint64_t block_bytes; /* allocated from the driver */
 	/* Under a plan: what it has reserved for them; and with what its budget leaves beside its peak, the most. */
 	uint64_t planned_bytes, planned_most;
+	uint64_t planned_frames; /* of planned_bytes: what frames are to take */
+	uint64_t frame_bytes;	 /* of block_bytes */
 	uint8_t is_planned;
 
 	/* the program's device memory, rounded as drivers do: now, and most of the present phase */
@@ -559,6 +556,7 @@ struct rs_engine {
 	struct rs_engine *outer;		      /* NULL: this is the program's */
 	struct rs_capture *capture;
 	RS_VEC(uint64_t *) slabs; /* host words of a capture: they go with it */
+	struct rs_remapping remapping;
 };
 
 /*
@@ -624,16 +622,6 @@ const struct rs_region *rs_region_at(const struct rs_alloc *a, uint64_t off, uin
 uint32_t rs_queue_id(struct rs_engine *e, struct rs_thread *t, struct rs_queue q);
 uint64_t rs_now_ns(void);
 
-/* arena.c; no engine.lock needed */
-struct rs_block *rs_block_get(struct rs_engine *e, uint32_t q, uint64_t bytes);
-void rs_block_put(struct rs_engine *e, struct rs_block *b);
-void rs_block_used(struct rs_engine *e, struct rs_block *b, uint32_t q);
-uint64_t rs_block_users(struct rs_engine *e, const struct rs_block *b);
-int rs_arena_reserve(struct rs_engine *e, struct rs_queue q, uint64_t bytes);
-void rs_arena_ctx_gone(struct rs_engine *e, uint64_t ctx);
-int rs_arena_has(struct rs_engine *e, uint64_t addr);
-void rs_arena_fini(struct rs_engine *e);
-
 /* memory.c: result words; no engine.lock needed */
 int rs_words_fill(struct rs_engine *e, uint32_t q, struct rs_words *w);
 struct rs_words *rs_words_new(uint64_t bytes);		    /* one reference, NULL: no memory */
@@ -644,6 +632,7 @@ void rs_memory_fini(struct rs_engine *e);
 
 /* alias.c */
 uint64_t rs_alloc_addr(const struct rs_alloc *a, uint64_t off, uint64_t len);
+struct rs_alloc *rs_alias_backing(struct rs_engine *e, uint64_t handle);
 void rs_alias_fini(struct rs_engine *e);
 
 /* thin.c */

@@ -146,7 +146,10 @@ int rs_op_room(struct rs_engine *e, struct rs_op *op)
 {
 	uint64_t phase = op->addr % 16;
 
-	op->keep->block = rs_block_get(e, op->to, op->len + phase);
+	op->keep->block = op->keep->framed ? rs_frame_get(e, op) : NULL;
+	op->keep->framed = op->keep->block != NULL;
+	if (!op->keep->block)
+		op->keep->block = rs_block_get(e, op->to, op->len + phase);
 	if (!op->keep->block)
 		return -ENOMEM;
 	op->keep->addr = op->keep->block->addr + phase;
@@ -217,7 +220,7 @@ static int restore(struct rs_engine *e, struct rs_op *op)
  * A keep's bytes and the live ones change places. On the way back P2 must arrive: if the device cannot swap, it is
  * copied, and the other bytes are lost.
  */
-static int exchange(struct rs_engine *e, struct rs_op *op)
+int rs_op_exchange(struct rs_engine *e, struct rs_op *op)
 {
 	struct rs_queue q = rs_queue_of(e, op->to);
 	struct rs_keep *k = op->keep;
@@ -239,7 +242,7 @@ static int exchange(struct rs_engine *e, struct rs_op *op)
 
 static int run_one(struct rs_engine *e, struct rs_op *op)
 {
-	if (op->alloc && !op->addr)
+	if (op->alloc && (!op->addr || rs_remap_is_lost(op->alloc)))
 		return -EFAULT; /* unmapped, or in pieces */
 	switch ((enum rs_op_kind)op->kind) {
 	case RS_OP_ORDER:
@@ -251,7 +254,9 @@ static int run_one(struct rs_engine *e, struct rs_op *op)
 	case RS_OP_DIGEST:
 		return rs_op_digest(e, op);
 	case RS_OP_SWAP:
-		return exchange(e, op);
+		return rs_op_exchange(e, op);
+	case RS_OP_REMAP:
+		return rs_remap_run(e, op);
 	case RS_OP_DIFF:
 		return rs_thin_diff(e, op);
 	case RS_OP_MOVE:
@@ -269,6 +274,12 @@ static void note_digest(struct rs_engine *e, uint32_t q)
 		__atomic_fetch_or(&e->digest_queues, RS_QBIT(q), __ATOMIC_RELAXED);
 }
 
+/* Does it put kept bytes in the place of live ones? */
+static int shows_or_restores(const struct rs_op *op)
+{
+	return op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP || op->kind == RS_OP_REMAP;
+}
+
 /* Account for one operation and undo in the model what the device did not do. engine.lock is held. */
 static void settle(struct rs_engine *e, struct rs_op *op)
 {
@@ -283,12 +294,12 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 		e->stats.thinned_bytes -= op->len;
 	if (op->failed && op->kind == RS_OP_MOVE)
 		op->guard->replaced = 0;
-	if (op->failed && (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP)) {
+	if (op->failed && shows_or_restores(op)) {
 		if (op->rec)
 			op->rec->flags |= RS_F_LOST;
 		if (!a->dead)
 			rs_extmap_set(&a->ext, op->off, op->len, rs_version_next(e), 0);
-	} else if (!op->failed && (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP)) {
+	} else if (!op->failed && shows_or_restores(op)) {
 		e->stats.restored_bytes += op->len;
 	} else if (!op->failed && (op->kind == RS_OP_KEEP || op->kind == RS_OP_MOVE) &&
 		   op->keep->block) {
@@ -309,6 +320,7 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 	for (i = 0; op->unordered && op->kind == RS_OP_ORDER && i < op->rec->checks.n; i++)
 		if (op->rec->checks.v[i].b)
 			op->rec->checks.v[i].b->failed = 1;
+	rs_remap_unbind(op);
 	if (op->rec)
 		op->rec->pins--;
 	if (op->keep)
@@ -350,7 +362,7 @@ static void settle_borrowed(struct rs_engine *e, const struct rs_oplist *l)
 /* what is put back must come back; its record knows that it came in no order */
 static int is_forbidden(const struct rs_oplist *l, const struct rs_op *op)
 {
-	return l->unordered && !op->back && (op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP);
+	return l->unordered && !op->back && shows_or_restores(op);
 }
 
 void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)

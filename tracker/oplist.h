@@ -26,12 +26,13 @@ enum rs_op_kind {
 	RS_OP_SWAP, /* a keep's bytes and the live ones change places */
 	RS_OP_DIFF, /* which pages a write has changed: thin.c */
 	RS_OP_MOVE, /* part of a keep becomes a keep of its own */
-	RS_OP_MARK  /* a moment in a window: timing.c */
+	RS_OP_MARK, /* a moment in a window: timing.c */
+	RS_OP_REMAP /* as SWAP, by what is mapped: remap.c */
 };
 struct rs_op {
 	uint8_t kind;
 	uint8_t failed;
-	uint64_t mask; /* ORDER: queue bits that `to` must follow */
+	uint64_t mask; /* ORDER: queue bits that `to` must follow; REMAP: that must have ended */
 	uint32_t to;
 	struct rs_alloc *alloc;
 	uint64_t addr;	       /* of the bytes [off, off + len), 0: they have none */
@@ -45,6 +46,7 @@ struct rs_op {
 	uint8_t unordered;	  /* an earlier order of the list failed */
 	/* SWAP, RESTORE: P2 returns; without a device that swaps, it is copied. MARK: of the window's end */
 	uint8_t back;
+	uint8_t flies; /* until it is settled: of mapped memory, see rs_remap_bind */
 };
 struct rs_oplist {
 	struct rs_op *v;

@@ -13,6 +13,7 @@ int rs_op_room(struct rs_engine *e, struct rs_op *op);
 int rs_op_copy(struct rs_engine *e, const struct rs_op *op, uint64_t dst, uint64_t src);
 int rs_op_kept(struct rs_engine *e, struct rs_op *op, int err);
 int rs_op_may_restore(const struct rs_op *op);
+int rs_op_exchange(struct rs_engine *e, struct rs_op *op);
 uint64_t rs_op_source(const struct rs_op *op);
 int rs_op_digest(struct rs_engine *e, const struct rs_op *op);
 /* The digest of what is kept, or was: a failure that loses the keep. */

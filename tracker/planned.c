@@ -27,6 +27,7 @@ struct entry {
 struct plan {
 	struct rs_plan_head head;
 	struct rs_queue q;
+	uint8_t remaps;	     /* some entries do */
 	struct entry *entry; /* by name and invocation */
 	uint64_t backward[]; /* by order: most bytes there */
 };
@@ -126,6 +127,7 @@ static int copy_plan(struct rs_queue q, const struct rs_plan_head *head,
 			return -EINVAL;
 		}
 		p->entry[i].plan = *x;
+		p->remaps |= x->restore == RS_RESTORE_REMAP;
 		p->backward[x->order] = rs_max64(p->backward[x->order], x->backward);
 	}
 	if (head->n)
@@ -184,10 +186,37 @@ void rs_engine_plan_status(struct rs_engine *e, struct rs_plan_status *ret)
 
 /* --- between steps ------------------------------------------------------------------------------ */
 
+/*
+ * Of the plan's arena: what is kept where it can be mapped in another's place. That is taken as it is needed, and what is not
+ * taken there may be taken elsewhere.
+ */
+static uint64_t frames_of(struct rs_engine *e, const struct plan *p)
+{
+	const struct rs_cost_entry *entry;
+	uint64_t bytes = 0;
+
+	if (!p || !p->remaps)
+		return 0;
+	pthread_mutex_lock(&e->lock);
+	for (entry = e->costing->entries; entry; entry = entry->hh.next) {
+		const struct entry *x = find(p, entry->key.name, entry->key.invocation);
+
+		if (x && x->plan.restore == RS_RESTORE_REMAP)
+			bytes += entry->cost.remap_bytes;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return rs_min64(bytes, p->head.arena) & ~255ull;
+}
+
 /* What preserved state is to take from now on; see grow() in arena.c. */
 static void limit(struct rs_engine *e, const struct plan *p)
 {
+	uint64_t frames = frames_of(e, p);
+
+	if (p && p->remaps)
+		rs_remap_want(e);
 	pthread_mutex_lock(&e->memory_lock);
+	e->planned_frames = frames;
 	e->is_planned = p != NULL;
 	/* blocks are of 256 bytes and their multiples */
 	e->planned_bytes = e->planned_most = p ? (p->head.arena + 255) & ~255ull : 0;
@@ -199,7 +228,7 @@ static void limit(struct rs_engine *e, const struct plan *p)
 /* What is free goes back first: of what was reserved for another plan nothing is in use between steps. */
 static int reserve(struct rs_engine *e, const struct plan *p)
 {
-	uint64_t have;
+	uint64_t have, arena;
 
 	rs_engine_trim(e);
 	limit(e, p);
@@ -207,8 +236,9 @@ static int reserve(struct rs_engine *e, const struct plan *p)
 		return 0;
 	pthread_mutex_lock(&e->memory_lock);
 	have = e->block_bytes;
+	arena = p->head.arena - e->planned_frames;
 	pthread_mutex_unlock(&e->memory_lock);
-	return have >= p->head.arena ? 0 : rs_arena_reserve(e, p->q, p->head.arena - have);
+	return have >= arena ? 0 : rs_arena_reserve(e, p->q, arena - have);
 }
 
 /* The dry step of the current plan is over. engine.lock held. Returns the plan that is not needed any more. */

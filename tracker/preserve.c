@@ -158,6 +158,8 @@ void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len
 {
 	op->alloc = a;
 	a->refs++;
+	if (!a->base)
+		rs_remap_bind(op, a);
 	op->addr = rs_alloc_addr(a, off, len);
 	op->off = off;
 	op->len = len;
@@ -185,6 +187,21 @@ struct rs_words *rs_plan_digest(struct rs_oplist *l, uint32_t q, struct rs_alloc
 	op->words = w;
 	w->refs++;
 	return w;
+}
+
+/* Is a replay to be shown these bytes by remapping? */
+static int wants_frame(const struct rs_engine *e, const struct rs_alloc *a, const struct rs_ext *x)
+{
+	const struct rs_segment *s;
+
+	if (!__atomic_load_n(&e->remapping.wanted, __ATOMIC_RELAXED) || x->len != a->size ||
+	    !rs_remap_fits(e, a))
+		return 0;
+	for (s = e->pending; s; s = s->next)
+		if (s->policy.restore == RS_RESTORE_REMAP &&
+		    segment_claims(s, a, x->off, x->len, x->ver))
+			return 1;
+	return 0;
 }
 
 /*
@@ -216,6 +233,7 @@ struct rs_keep *rs_keep_take(struct rs_engine *e, struct rs_oplist *l, uint32_t 
 	}
 	k->killer = *killer;
 	k->pins = 1;
+	k->framed = (uint8_t)wants_frame(e, a, piece);
 	if (e->config.verify || e->config.mode == RS_MODE_AUDIT)
 		k->digest = rs_words_new(k->len);
 	if (k->digest) {
@@ -259,6 +277,8 @@ static int may_go(struct rs_engine *e, const struct rs_alloc *a, const struct rs
 
 static void free_keep(struct rs_engine *e, struct rs_keep *k)
 {
+	if (k->remapped)
+		rs_remap_keep_gone(e, k);
 	if (k->block) {
 		e->stats.snapshot_bytes -= k->block->bytes;
 		rs_block_put(e, k->block);

@@ -166,15 +166,19 @@ static void exchange_names(struct rs_keep *k, uint64_t ver, struct rs_words *dig
 	k->other_digest = old;
 }
 
+/* kind: RS_OP_SWAP or RS_OP_REMAP, which falls back on it. */
 static struct rs_op *plan_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
-			       struct rs_window *w, struct rs_alloc *a, struct rs_keep *k)
+			       struct rs_window *w, struct rs_alloc *a, struct rs_keep *k,
+			       enum rs_op_kind kind)
 {
+	uint64_t users = touched(e, a) | w->queues | RS_QBIT(q);
 	struct rs_op *op;
 
 	rs_oplist_order(l, touched(e, a), q);
-	op = rs_oplist_add(l, RS_OP_SWAP, q);
+	op = rs_oplist_add(l, kind, q);
 	if (!op)
 		return NULL;
+	op->mask = users;
 	rs_op_bind(op, a, k->off, k->len);
 	op->keep = k;
 	k->pins++;
@@ -182,14 +186,26 @@ static struct rs_op *plan_swap(struct rs_engine *e, struct rs_oplist *l, uint32_
 	return op;
 }
 
+/*
+ * Does the segment want the keep's bytes to change places with the live ones, and may that be done by what is mapped? Where it
+ * may not just now they change places all the same: a plan has no room for the present ones.
+ */
+static int wants_swap(const struct rs_engine *e, const struct rs_segment *s,
+		      const struct rs_alloc *a, const struct rs_keep *k, enum rs_op_kind *ret)
+{
+	int remap = s->policy.restore == RS_RESTORE_REMAP && k->framed;
+
+	*ret = remap && rs_remap_may(e, a) ? RS_OP_REMAP : RS_OP_SWAP;
+	return remap || s->policy.restore == RS_RESTORE_SWAP;
+}
+
 /* One version of all the keep's bytes, nobody else about to use the keep, nowhere else kept: they can change places. */
-static int can_swap(const struct rs_engine *e, const struct rs_segment *s, struct rs_alloc *a,
-		    const struct rs_keep *k, uint64_t off, uint64_t len)
+static int can_swap(const struct rs_engine *e, struct rs_alloc *a, const struct rs_keep *k,
+		    uint64_t off, uint64_t len)
 {
 	const struct rs_ext *x = &a->ext.ext[rs_extmap_at(&a->ext, off)];
 
-	return s->policy.restore == RS_RESTORE_SWAP &&
-	       !__atomic_load_n(&e->no_swap, __ATOMIC_RELAXED) && off == k->off && len == k->len &&
+	return !__atomic_load_n(&e->no_swap, __ATOMIC_RELAXED) && off == k->off && len == k->len &&
 	       x->off == off && x->len == len && !k->holds && !k->pins && !k->replaced &&
 	       !k->other_ver && k->state == RS_KEEP_READY && k->block &&
 	       a->kind != RS_ALLOC_ARRAY && !rs_keep_find(a, off, x->ver);
@@ -213,13 +229,13 @@ static void check_shown(struct rs_oplist *l, uint32_t q, struct rs_window *w, st
 
 /* Preserve without memory for P2: the kept bytes and the present ones change places. 0: not done. */
 static int show_by_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
-			struct rs_alloc *a, struct rs_keep *k)
+			struct rs_alloc *a, struct rs_keep *k, enum rs_op_kind kind)
 {
 	uint64_t p2 = a->ext.ext[rs_extmap_at(&a->ext, k->off)].ver;
 	struct rs_words *p2_digest =
 		e->config.verify ? rs_plan_digest(l, q, a, k->off, k->len) : NULL;
 	struct rs_hold *h = RS_PUSH(w->holds);
-	struct rs_op *op = h ? plan_swap(e, l, q, w, a, k) : NULL;
+	struct rs_op *op = h ? plan_swap(e, l, q, w, a, k, kind) : NULL;
 
 	if (!op || place(e, a, k->off, k->len, k->ver)) {
 		if (h)
@@ -232,6 +248,7 @@ static int show_by_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		return 0;
 	}
 	exchange_names(k, p2, p2_digest);
+	k->remapped = kind == RS_OP_REMAP;
 	*h = (struct rs_hold){.alloc = a,
 			      .keep = k,
 			      .off = k->off,
@@ -258,7 +275,7 @@ static int swap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	if (x->off != k->off || x->len != k->len || x->ver != shown || k->holds != 1 ||
 	    !rs_claimed(e, a, k->off, k->len, shown) || rs_keep_find(a, k->off, shown))
 		return 0;
-	op = plan_swap(e, l, q, w, a, k);
+	op = plan_swap(e, l, q, w, a, k, k->remapped ? RS_OP_REMAP : RS_OP_SWAP);
 	if (!op)
 		return 0;
 	op->back = 1;
@@ -272,11 +289,41 @@ static int swap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	return 1;
 }
 
+/*
+ * The replay has been shown these bytes by remapping and has written to them, or nobody needs them any more: what is mapped
+ * changes places all the same, and what leaves is nobody's. 0: not done.
+ */
+static int remap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+		      struct rs_alloc *a, struct rs_keep *k)
+{
+	static const struct rs_writer self = {
+		.name = "replayshim", .kind = RS_CALL_OTHER, .window = ""};
+	uint64_t p2 = k->ver;
+	struct rs_op *op;
+
+	if (!k->remapped || k->holds != 1)
+		return 0;
+	rs_write_piecewise(e, l, q, a, k->off, k->len, &self);
+	op = plan_swap(e, l, q, w, a, k, RS_OP_REMAP);
+	if (!op)
+		return 0;
+	op->back = 1;
+	if (place(e, a, k->off, k->len, p2))
+		w->rec->flags |= RS_F_INTERNAL;
+	k->ver = rs_version_next(e);
+	k->other_ver = 0;
+	rs_words_put(e, k->other_digest);
+	k->other_digest = NULL;
+	rs_fence(e, a, q, w->rec);
+	return 1;
+}
+
 /* Preserve: hold P2 of [off, off + len), put the kept bytes there. All of it is inside keep k. */
 static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
 		       struct rs_alloc *a, struct rs_keep *k, uint64_t off, uint64_t len,
 		       const struct rs_writer *reader)
 {
+	enum rs_op_kind kind;
 	struct rs_op *op;
 	struct rs_keep *p2;
 
@@ -285,7 +332,8 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 		w->rec->flags |= RS_F_LOST;
 		return;
 	}
-	if (can_swap(e, w->seg, a, k, off, len) && show_by_swap(e, l, q, w, a, k))
+	if (wants_swap(e, w->seg, a, k, &kind) && can_swap(e, a, k, off, len) &&
+	    show_by_swap(e, l, q, w, a, k, kind))
 		return;
 	rs_oplist_order(l, touched(e, a), q);
 	k->pins++; /* holding P2 may collect keeps */
@@ -462,7 +510,8 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 
 	if (rs_range_is_live(a, h->off, h->len, k->ver) || hand_over(e, w, h))
 		return;
-	if (k->other_ver && h->off == k->off && h->len == k->len && swap_back(e, l, q, w, a, k))
+	if (k->other_ver && h->off == k->off && h->len == k->len &&
+	    (swap_back(e, l, q, w, a, k) || remap_back(e, l, q, w, a, k)))
 		return;
 	rs_oplist_order(l, touched(e, a), q);
 	rs_write_piecewise(e, l, q, a, h->off, h->len, &self);

@@ -60,6 +60,8 @@ int rs_engine_policy(struct rs_engine *e, const char *segment, struct rs_policy 
 
 	if (policy.option >= RS_OPTIONS || policy.restore >= RS_RESTORES)
 		return -EINVAL;
+	if (policy.restore == RS_RESTORE_REMAP)
+		rs_remap_want(e);
 	pthread_mutex_lock(&e->lock);
 	if (!segment) {
 		e->policy = policy;

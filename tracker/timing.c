@@ -425,8 +425,8 @@ void rs_timing_list_done(struct rs_engine *e, struct rs_oplist *l)
 
 /* --- operations --------------------------------------------------------------------------------- */
 
-static struct rs_timing *op_begins(struct rs_engine *e, struct rs_queue q, enum rs_rate_kind kind,
-				   uint64_t bytes)
+struct rs_timing *rs_timing_op_begins(struct rs_engine *e, struct rs_queue q,
+				      enum rs_rate_kind kind, uint64_t bytes)
 {
 	struct rs_costing *c = e->costing;
 	struct rs_timing *t = NULL;
@@ -458,7 +458,7 @@ static struct rs_timing *op_begins(struct rs_engine *e, struct rs_queue q, enum 
 	return NULL;
 }
 
-static int op_ended(struct rs_engine *e, struct rs_queue q, struct rs_timing *t, int err)
+int rs_timing_op_ended(struct rs_engine *e, struct rs_queue q, struct rs_timing *t, int err)
 {
 	const struct rs_devops *real = e->costing->real;
 
@@ -477,17 +477,17 @@ static int op_ended(struct rs_engine *e, struct rs_queue q, struct rs_timing *t,
 
 static int timed_copy(void *opaque, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
 {
-	struct rs_timing *t = op_begins(opaque, q, RS_RATE_COPY, bytes);
+	struct rs_timing *t = rs_timing_op_begins(opaque, q, RS_RATE_COPY, bytes);
 
-	return op_ended(opaque, q, t, REAL->copy(REAL->opaque, q, dst, src, bytes));
+	return rs_timing_op_ended(opaque, q, t, REAL->copy(REAL->opaque, q, dst, src, bytes));
 }
 
 static int timed_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes,
 			uint64_t *out)
 {
-	struct rs_timing *t = op_begins(opaque, q, RS_RATE_DIGEST, bytes);
+	struct rs_timing *t = rs_timing_op_begins(opaque, q, RS_RATE_DIGEST, bytes);
 
-	return op_ended(opaque, q, t, REAL->digest(REAL->opaque, q, addr, bytes, out));
+	return rs_timing_op_ended(opaque, q, t, REAL->digest(REAL->opaque, q, addr, bytes, out));
 }
 
 static int timed_digest_many(void *opaque, struct rs_queue q, const struct rs_piece *list,
@@ -509,23 +509,23 @@ static int timed_move(void *opaque, struct rs_queue q, const struct rs_move *lis
 
 	for (i = 0; i < n; i++)
 		bytes += list[i].bytes;
-	t = op_begins(opaque, q, RS_RATE_MOVE, bytes);
-	return op_ended(opaque, q, t, REAL->move(REAL->opaque, q, list, n));
+	t = rs_timing_op_begins(opaque, q, RS_RATE_MOVE, bytes);
+	return rs_timing_op_ended(opaque, q, t, REAL->move(REAL->opaque, q, list, n));
 }
 
 static int timed_swap(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes)
 {
-	struct rs_timing *t = op_begins(opaque, q, RS_RATE_SWAP, bytes);
+	struct rs_timing *t = rs_timing_op_begins(opaque, q, RS_RATE_SWAP, bytes);
 
-	return op_ended(opaque, q, t, REAL->swap(REAL->opaque, q, a, b, bytes));
+	return rs_timing_op_ended(opaque, q, t, REAL->swap(REAL->opaque, q, a, b, bytes));
 }
 
 static int timed_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
 		      uint64_t *out)
 {
-	struct rs_timing *t = op_begins(opaque, q, RS_RATE_DIFF, bytes);
+	struct rs_timing *t = rs_timing_op_begins(opaque, q, RS_RATE_DIFF, bytes);
 
-	return op_ended(opaque, q, t, REAL->diff(REAL->opaque, q, a, b, bytes, out));
+	return rs_timing_op_ended(opaque, q, t, REAL->diff(REAL->opaque, q, a, b, bytes, out));
 }
 
 static int timed_diff_many(void *opaque, struct rs_queue q, const struct rs_versus *list,
@@ -554,7 +554,21 @@ static int timed_diff_many(void *opaque, struct rs_queue q, const struct rs_vers
 	  (REAL->opaque, q, event))                                                                \
 	F(int, event_done, (void *opaque, uint64_t event), (REAL->opaque, event))                  \
 	F(int, event_sync, (void *opaque, uint64_t event), (REAL->opaque, event))                  \
-	F(void, event_free, (void *opaque, uint64_t event), (REAL->opaque, event))
+	F(void, event_free, (void *opaque, uint64_t event), (REAL->opaque, event))                 \
+	F(int, frame_alloc,                                                                        \
+	  (void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *ret,          \
+	   uint64_t *ret_addr),                                                                    \
+	  (REAL->opaque, q, addr, bytes, ret, ret_addr))                                           \
+	F(int, frame_view,                                                                         \
+	  (void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *ret,          \
+	   uint64_t *ret_addr),                                                                    \
+	  (REAL->opaque, q, addr, bytes, ret, ret_addr))                                           \
+	F(void, frame_free, (void *opaque, uint64_t frame), (REAL->opaque, frame))                 \
+	F(int, remap,                                                                              \
+	  (void *opaque, uint64_t addr, uint64_t bytes, uint64_t home, uint64_t from,              \
+	   uint64_t to),                                                                           \
+	  (REAL->opaque, addr, bytes, home, from, to))                                             \
+	F(int, event_within, (void *opaque, uint64_t event, uint64_t ns), (REAL->opaque, event, ns))
 
 #define F(result, name, params, args)                                                              \
 	static result pass_##name params                                                           \
@@ -581,6 +595,8 @@ void rs_timing_init(struct rs_engine *e)
 				      FORWARDED(F)
 #undef F
 	};
+	if (!c->real->remap)
+		c->timed.remap = NULL;
 	e->ops = &c->timed;
 }
 

@@ -741,6 +741,8 @@ void rs_thread_destroy(struct rs_thread *t)
 {
 	struct rs_window *w;
 
+	if (t->flying)
+		rs_remap_landed(t->engine, t);
 	abort_windows(t->engine, &t->top);
 	while ((w = t->top)) {
 		t->top = w->up;

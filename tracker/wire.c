@@ -172,13 +172,13 @@ static int all_below(const uint64_t *v, unsigned n, uint64_t most)
 
 static int sane_cost(const struct rs_cost *c)
 {
-	const uint64_t bytes[] = {c->live_forward,  c->peak_forward,   c->live_replay,
-				  c->end_replay,    c->peak_backward,  c->whole_bytes,
-				  c->kept_bytes,    c->own_bytes,      c->draw_bytes,
-				  c->product_bytes, c->state_bytes,    c->region_bytes,
-				  c->whole_pieces,  c->kept_pieces,    c->own_pieces,
-				  c->steps,	    c->replays,	       c->flags,
-				  c->region_pieces, c->compared_bytes, c->compared_pieces};
+	const uint64_t bytes[] = {
+		c->live_forward,    c->peak_forward,  c->live_replay,	c->end_replay,
+		c->peak_backward,   c->whole_bytes,   c->kept_bytes,	c->own_bytes,
+		c->draw_bytes,	    c->product_bytes, c->state_bytes,	c->region_bytes,
+		c->whole_pieces,    c->kept_pieces,   c->own_pieces,	c->steps,
+		c->replays,	    c->flags,	      c->region_pieces, c->compared_bytes,
+		c->compared_pieces, c->remap_bytes,   c->remap_pieces};
 
 	return c->segment[0] && memchr(c->segment, 0, sizeof(c->segment)) &&
 	       c->invocation <= UINT32_MAX && c->order < RS_PLAN_MAX && sane_time(&c->forward) &&

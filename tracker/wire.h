@@ -20,7 +20,7 @@
 
 #define RS_WIRE_MAGIC 0x31737265796c7072ull
 #define RS_WIRE_MAJOR 1u
-#define RS_WIRE_MINOR 0u
+#define RS_WIRE_MINOR 1u
 #define RS_WIRE_RINGS                                                                              \
 	16u /* threads that tell something; later ones share nothing and are counted as lost */
 #define RS_WIRE_RECORDS 256u /* of a ring; a power of two */

@@ -56,6 +56,8 @@ const struct rs_wire_field rs_wire_fields[] = {
 	F(rs_cost, replays),
 	F(rs_cost, compared_bytes),
 	F(rs_cost, compared_pieces),
+	F(rs_cost, remap_bytes),
+	F(rs_cost, remap_pieces),
 
 	F(rs_cost_share, bytes),
 	F(rs_cost_share, pieces),
@@ -156,12 +158,12 @@ const unsigned rs_wire_nfields = sizeof(rs_wire_fields) / sizeof(*rs_wire_fields
 
 /* A struct has grown? Then a row above is missing, and RS_WIRE_MINOR (or MAJOR) is due. */
 _Static_assert(sizeof(struct rs_cost_time) == 24, "rs_cost_time");
-_Static_assert(sizeof(struct rs_cost) == 408, "rs_cost");
+_Static_assert(sizeof(struct rs_cost) == 424, "rs_cost");
 _Static_assert(sizeof(struct rs_cost_share) == 152, "rs_cost_share");
 _Static_assert(sizeof(struct rs_cost_rate) == 40, "rs_cost_rate");
 _Static_assert(sizeof(struct rs_plan_entry) == 32, "rs_plan_entry");
 _Static_assert(sizeof(struct rs_plan_head) == 72, "rs_plan_head");
-_Static_assert(sizeof(struct rs_wire_record) == 416, "rs_wire_record");
+_Static_assert(sizeof(struct rs_wire_record) == 432, "rs_wire_record");
 _Static_assert(sizeof(struct rs_wire_client) == 368, "rs_wire_client");
 _Static_assert(sizeof(struct rs_wire_plan) == 16 + 72 + 32 * RS_PLAN_MAX, "rs_wire_plan");
 /* Each side's words in cache lines of their own, so that telling and planning do not slow each other down. */

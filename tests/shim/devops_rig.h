@@ -15,6 +15,7 @@
 #include "shim/devmany.c"
 #include "shim/devops.c"
 #include "shim/devorder.c"
+#include "shim/devremap.c"
 #include "shim/handles.c"
 
 #define RIG_DRIVER(X)                                                                              \

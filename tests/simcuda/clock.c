@@ -3,7 +3,8 @@
  * The virtual clock: when each op would have run on the device of the profile. Simulated time.
  *
  * Model. An op may start when all its predecessors have ended and when the host had seen what it
- * waited for before submitting it (no time passes on the host otherwise). A device has three engines:
+ * waited for before submitting it (no time passes on the host otherwise, but for calls that change mappings: map_ns,
+ * access_ns of the profile). A device has three engines:
  * kernels, fills and device-side copies share one, copies up and down PCIe have one each. An engine
  * does one thing at a time; an op takes the first gap in its engine's past that fits. Gaps are given
  * in submission order. Durations:
@@ -206,18 +207,12 @@ void sim_clock_done(struct sim_op *done)
 	}
 }
 
-void sim_clock_host_saw(struct sim_op *op)
+/* A node that ends `ns` after op and everything seen before have: submitted ops come after it. */
+static void host_after(struct sim_op *op, uint64_t ns)
 {
 	struct sim_work nop = {.kind = SIM_WORK_NOP};
-	struct sim_op *both;
+	struct sim_op *both = sim_op_new(op->ctx, 0, &nop);
 
-	if (op->timed) {
-		if (op->end_ns > host_ns)
-			host_ns = op->end_ns;
-		return;
-	}
-	/* A node that ends when op and everything seen before have: submitted ops come after it. */
-	both = sim_op_new(op->ctx, 0, &nop);
 	if (!both)
 		return;
 	if (sim_op_after(both, op)) {
@@ -233,7 +228,29 @@ void sim_clock_host_saw(struct sim_op *op)
 	both->untimed++;
 	both->state = SIM_OP_DONE;
 	both->ready_ns = both->ready_ns < host_ns ? host_ns : both->ready_ns;
+	both->cost = ns;
 	sim_clock_done(both);
+}
+
+void sim_clock_host_saw(struct sim_op *op)
+{
+	if (!op->timed)
+		host_after(op, 0);
+	else if (op->end_ns > host_ns)
+		host_ns = op->end_ns;
+}
+
+void sim_clock_host_takes(uint64_t ns)
+{
+	struct sim_op *before = host_op;
+
+	if (!before) {
+		host_ns += latency(ns);
+		return;
+	}
+	sim_op_ref(before);
+	host_after(before, latency(ns));
+	sim_op_unref(before);
 }
 
 struct sim_op *sim_clock_host_op(void)

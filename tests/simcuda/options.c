@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 static const struct sim_profile profiles[] = {
-#define PROFILE(name, mem, pcie, rate, launch, copy) {#name, mem, pcie, rate, launch, copy},
+#define PROFILE(name, mem, pcie, rate, launch, copy, map, access)                                  \
+	{#name, mem, pcie, rate, launch, copy, map, access},
 #include "tests/simcuda/profile.def"
 #undef PROFILE
 };

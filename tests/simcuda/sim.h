@@ -85,6 +85,7 @@ struct sim_profile {
 	const char *name;
 	uint64_t mem_bytes_per_us, pcie_bytes_per_us, insns_per_us;
 	uint64_t launch_ns, copy_ns;
+	uint64_t map_ns, access_ns; /* of the host */
 };
 
 struct sim_options {
@@ -435,6 +436,7 @@ uint64_t sim_clock_copy_cost(const struct sim_work *w, uint64_t bytes);
 uint64_t sim_clock_kernel_cost(const struct sim_counts *c);
 uint64_t sim_clock_fill_cost(uint64_t bytes);
 void sim_clock_host_saw(struct sim_op *op); /* the host waited for op: later ops start after it */
+void sim_clock_host_takes(uint64_t ns);	    /* a call: what is submitted later starts later */
 struct sim_op *sim_clock_host_op(void);	    /* submitted ops come after it, in time only */
 uint64_t sim_clock_now(void);
 

@@ -138,6 +138,7 @@ SIM_API(cuMemMap, SIM_INIT,
 	if (!p || !v || size > v->size - (at - v->base) ||
 	    sim_tree_overlaps(&sim_mem_host, at, size))
 		return CUDA_ERROR_INVALID_VALUE;
+	sim_clock_host_takes(sim_options.profile->map_ns);
 	return map(v, at, size, p, offset);
 }
 
@@ -188,6 +189,7 @@ SIM_API(cuMemUnmap, SIM_INIT, P(CUdeviceptr at, size_t size), P(at, size))
 	sim_ctx_sync_all();
 	if (!whole(at, size))
 		return CUDA_ERROR_INVALID_VALUE; /* another thread was faster */
+	sim_clock_host_takes(sim_options.profile->access_ns);
 	for (uint64_t end = at + size; at < end;) {
 		struct sim_alloc *a = mapping_at(at);
 
@@ -296,6 +298,7 @@ SIM_API(cuMemSetAccess, SIM_INIT,
 		if (!whole(at, size))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
+	sim_clock_host_takes(sim_options.profile->access_ns);
 	for (uint64_t end = at + size; at < end; at += mapping_at(at)->size)
 		set_access(mapping_at(at), &c);
 	return CUDA_SUCCESS;

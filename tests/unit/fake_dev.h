@@ -17,6 +17,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tracker/devops.h"
 #include "tracker/digest.h"
@@ -60,6 +63,13 @@ struct fake_block {
 	struct fake_block *next, **link;
 };
 
+/* Memory that can be mapped in another's place: a file's pages. */
+struct fake_frame {
+	int fd;
+	uint64_t addr, bytes; /* where the device's user can always reach it */
+	struct fake_frame *next;
+};
+
 static struct {
 	struct fake_slab *slabs;
 	struct fake_op op[FAKE_QUEUES][FAKE_OPS];
@@ -86,6 +96,10 @@ static struct {
 	uint64_t overlaps;	   /* of copies within a move, whose order nobody knows */
 	uint64_t live_blocks;
 	struct fake_block *blocks;
+	struct fake_frame *mapped;  /* what is mapped where, by the test and by remap */
+	int fail_frame, fail_remap; /* as fail_alloc; of all calls that make frames and views */
+	int unmaps;		    /* a remap that fails leaves nothing mapped; so many times */
+	uint64_t live_frames, remaps;
 } fake;
 
 static inline uint32_t fake_random(uint32_t n)
@@ -477,6 +491,160 @@ static void fake_mark_free(void *o, uint64_t mark)
 	fake.live_marks--;
 }
 
+/* --- memory that is mapped ------------------------------------------------------------------------ */
+
+static inline void *fake_view_of(void *at, uint64_t bytes, int fd)
+{
+	void *p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
+
+	if (p == MAP_FAILED)
+		abort();
+	return p;
+}
+
+/* The test's own: whole pages of a new backing, zeroed; they go with fake_unmap. */
+static inline void *fake_map(uint64_t bytes)
+{
+	struct fake_frame *f = calloc(1, sizeof(*f));
+
+	f->fd = memfd_create("backing", 0);
+	if (f->fd < 0 || ftruncate(f->fd, (off_t)bytes))
+		abort();
+	f->bytes = bytes;
+	f->addr = (uint64_t)fake_view_of(NULL, bytes, f->fd);
+	f->next = fake.mapped;
+	fake.mapped = f;
+	return (void *)f->addr;
+}
+
+static inline struct fake_frame *fake_mapped(uint64_t addr)
+{
+	struct fake_frame *f;
+
+	for (f = fake.mapped; f && f->addr != addr; f = f->next)
+		;
+	return f;
+}
+
+static inline void fake_unmap(void *p)
+{
+	struct fake_frame **at, *f;
+
+	for (at = &fake.mapped; (f = *at) && f->addr != (uint64_t)p; at = &f->next)
+		;
+	*at = f->next;
+	munmap(p, f->bytes);
+	close(f->fd);
+	free(f);
+}
+
+static int fake_frame_make(uint64_t bytes, int fd, uint64_t *ret_frame, uint64_t *ret_addr)
+{
+	struct fake_frame *f = calloc(1, sizeof(*f));
+
+	f->fd = fd;
+	f->bytes = bytes;
+	f->addr = (uint64_t)fake_view_of(NULL, bytes, fd);
+	fake.live_frames++;
+	*ret_frame = (uint64_t)f;
+	*ret_addr = f->addr;
+	return 0;
+}
+
+static int fake_frame_fails(void)
+{
+	return fake.fail_frame < 0 || (fake.fail_frame && !--fake.fail_frame);
+}
+
+static int fake_frame_alloc(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes,
+			    uint64_t *ret_frame, uint64_t *ret_addr)
+{
+	int fd;
+
+	(void)o;
+	(void)q;
+	bytes = (bytes + 4095) & ~4095ull;
+	if (addr && !fake_mapped(addr))
+		return -ENOTSUP;
+	if (fake_frame_fails())
+		return -ENOMEM;
+	fd = memfd_create("frame", 0);
+	if (fd < 0 || ftruncate(fd, (off_t)bytes))
+		abort();
+	return fake_frame_make(bytes, fd, ret_frame, ret_addr);
+}
+
+static int fake_frame_view(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes,
+			   uint64_t *ret_frame, uint64_t *ret_addr)
+{
+	struct fake_frame *f = fake_mapped(addr);
+
+	(void)o;
+	(void)q;
+	if (!f || f->bytes != bytes)
+		return -ENOTSUP;
+	if (fake_frame_fails())
+		return -ENOMEM;
+	return fake_frame_make(bytes, dup(f->fd), ret_frame, ret_addr);
+}
+
+static void fake_frame_free(void *o, uint64_t frame)
+{
+	struct fake_frame *f = (struct fake_frame *)frame;
+
+	(void)o;
+	munmap((void *)f->addr, f->bytes);
+	close(f->fd);
+	free(f);
+	fake.live_frames--;
+}
+
+static int fake_same(int a, int b)
+{
+	struct stat x, y;
+
+	return !fstat(a, &x) && !fstat(b, &y) && x.st_ino == y.st_ino;
+}
+
+/* At once, whatever is still in the queues: that is the caller's business. */
+static int fake_remap(void *o, uint64_t addr, uint64_t bytes, uint64_t home, uint64_t from,
+		      uint64_t to)
+{
+	struct fake_frame *f = fake_mapped(addr), *t = (struct fake_frame *)to;
+
+	(void)o;
+	if (home && ((struct fake_frame *)home)->addr == addr) { /* of the caller's own */
+		fake_view_of((void *)addr, bytes, t->fd);
+		return 0;
+	}
+	if (!f || !home || f->bytes != bytes || t->bytes != bytes ||
+	    (from && !fake_same(f->fd, ((struct fake_frame *)from)->fd)))
+		abort();
+	if (fake.fail_remap < 0 || (fake.fail_remap && !--fake.fail_remap)) {
+		if (!fake.unmaps)
+			return from ? -EIO : -EFAULT;
+		fake.unmaps--;
+		fake.fail_remap += fake.unmaps != 0 && fake.fail_remap >= 0;
+		mprotect((void *)addr, bytes, PROT_NONE);
+		return -EFAULT;
+	}
+	fake_view_of((void *)addr, bytes, t->fd);
+	close(f->fd);
+	f->fd = dup(t->fd);
+	fake.remaps++;
+	return 0;
+}
+
+static int fake_event_within(void *o, uint64_t event, uint64_t ns)
+{
+	(void)o;
+	(void)ns;
+	if (fake.lost)
+		return -EIO;
+	fake_drain();
+	return fake.event[event - 1].passed ? 0 : -ETIMEDOUT;
+}
+
 static const struct rs_devops fake_ops = {
 	.alloc = fake_alloc,
 	.free = fake_free,
@@ -497,6 +665,11 @@ static const struct rs_devops fake_ops = {
 	.mark = fake_mark,
 	.elapsed = fake_elapsed,
 	.mark_free = fake_mark_free,
+	.frame_alloc = fake_frame_alloc,
+	.frame_view = fake_frame_view,
+	.frame_free = fake_frame_free,
+	.remap = fake_remap,
+	.event_within = fake_event_within,
 };
 
 static inline void fake_reset(uint64_t seed, int eager)
@@ -507,6 +680,8 @@ static inline void fake_reset(uint64_t seed, int eager)
 	free(fake.event);
 	while (fake.blocks)
 		fake_block_free(fake.blocks);
+	while (fake.mapped)
+		fake_unmap((void *)fake.mapped->addr);
 	while ((s = fake.slabs)) {
 		fake.slabs = s->next;
 		free(s);

@@ -5,7 +5,8 @@
  * on the fake device and, at once, on a plain sequential model.
  *
  * The program orders its calls only where it must: by events between conflicting accesses, per buffer. In every other
- * program the state is mapped memory: each buffer lies in two backings, and is reached through two addresses at random.
+ * program the state is mapped memory: each buffer lies in two backings, and is reached through two addresses at random; or
+ * each is a mapping of its own, most of whose accesses are of all its bytes, and replays may be shown theirs by remapping.
  * For test_engine_random.c and test_engine_faults.c, which say what has to hold.
  */
 #ifndef TESTS_RANDOM_PROGRAM_H
@@ -33,6 +34,7 @@
 struct buf {
 	uint8_t *dev, *model;
 	uint8_t *alias; /* the same bytes; or NULL */
+	int whole;	/* a mapping of its own */
 	uint64_t bytes;
 	int declared, in_use;
 	uint64_t last_write_event, read_event[FAKE_QUEUES];
@@ -335,6 +337,14 @@ static void make_segment(struct seg *segs, struct seg *s, unsigned id)
 		k->off = rnd((uint32_t)(buf[k->a].bytes - k->len + 1));
 		k->blen = 1 + rnd((uint32_t)buf[k->b].bytes);
 		k->boff = rnd((uint32_t)(buf[k->b].bytes - k->blen + 1));
+		if (buf[k->a].whole && k->len % 4) {
+			k->off = 0;
+			k->len = buf[k->a].bytes;
+		}
+		if (buf[k->b].whole && k->blen % 4) {
+			k->boff = 0;
+			k->blen = buf[k->b].bytes;
+		}
 		k->salt = rnd(1u << 30) | (uint64_t)id << 40 | (uint64_t)i << 32;
 	}
 	s->k[0].kind = K_OUT;
@@ -624,6 +634,10 @@ static void foreign_write(void)
 		uint64_t len = 1 + rnd((uint32_t)d->bytes);
 		uint64_t off = rnd((uint32_t)(d->bytes - len + 1));
 
+		if (d->whole && len % 2) {
+			off = 0;
+			len = d->bytes;
+		}
 		choose_thread();
 		if (rnd(8))
 			launch(rnd(1u << 30), d, off, len, s, 0, s->bytes, NULL, add);
@@ -664,9 +678,23 @@ static void map_buffer(struct buf *b, unsigned id, int large)
 	close(fd);
 }
 
+/* A backing with one mapping, of all of it: what can be remapped. */
+static void map_whole(struct buf *b, unsigned id, int large)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), h = 1000 + id;
+
+	b->bytes = page * (1 + rnd(large ? 100 : 3));
+	b->whole = 1;
+	b->dev = fake_map(b->bytes);
+	rs_engine_backing(eng, h, b->bytes, RS_ALLOC_DEVICE);
+	rs_engine_map(eng, (uint64_t)b->dev, b->bytes, h, 0);
+}
+
 static void free_buffer(struct buf *b)
 {
-	if (b->alias) {
+	if (b->whole) {
+		fake_unmap(b->dev);
+	} else if (b->alias) {
 		munmap(b->alias, b->bytes);
 		munmap(b->dev, b->bytes);
 	} else {
@@ -684,10 +712,16 @@ static void choose_policy(uint64_t seed)
 		{RS_OPTION_PAGES, RS_RESTORE_COPY}, {RS_OPTION_PAGES, RS_RESTORE_SWAP},
 	};
 	unsigned n = sizeof(policies) / sizeof(*policies);
+	struct rs_policy p = policies[seed / 2 % n];
 
-	rs_engine_policy(eng, NULL, policies[seed / 2 % n]);
+	if (seed % 8 == 7)
+		p.restore = RS_RESTORE_REMAP;
+	rs_engine_policy(eng, NULL, p);
+	p = policies[seed / 3 % n];
+	if (seed % 11 == 7)
+		p.restore = RS_RESTORE_REMAP;
 	if (seed % 7 == 0) /* and one segment with another one */
-		rs_engine_policy(eng, "s1", policies[seed / 3 % n]);
+		rs_engine_policy(eng, "s1", p);
 }
 
 /* A plan with any option for any forward of the next step; it may turn out to be for other forwards. */
@@ -705,7 +739,7 @@ static void give_plan(unsigned step)
 		entry[i] = (struct rs_plan_entry){.name = rs_plan_name(name),
 						  .invocation = i % 8,
 						  .option = options[rnd(5)],
-						  .restore = (uint8_t)rnd(2),
+						  .restore = (uint8_t)rnd(RS_RESTORES),
 						  .order = (uint16_t)i,
 						  .forward = head.peak,
 						  .backward = head.peak};
@@ -757,14 +791,16 @@ static void setup(uint64_t seed)
 
 		memset(b, 0, sizeof(*b));
 		b->bytes = i < NSTATE ? 200 + rnd(large ? 400000 : 9000) : PRODUCT;
-		if (mapped && i < NSTATE)
+		if (mapped && i < NSTATE && seed % 4 == 3)
+			map_whole(b, (unsigned)i, large);
+		else if (mapped && i < NSTATE)
 			map_buffer(b, (unsigned)i, large);
 		else
 			b->dev = malloc(b->bytes);
 		b->model = malloc(b->bytes);
 		for (uint64_t j = 0; j < b->bytes; j++)
 			b->dev[j] = b->model[j] = (uint8_t)rnd(256);
-		if (!b->alias)
+		if (!b->alias && !b->whole)
 			rs_engine_alloc(eng, thr, (struct rs_queue){.ctx = 1}, (uint64_t)b->dev,
 					b->bytes,
 					i == NSTATE - 1 ? (enum rs_alloc_kind)kind_of_last

@@ -76,7 +76,7 @@ static void segments(void)
 	refused(SEGMENT("\"preserve\":{\"option\":\"all\"}"),
 		"1:57 segments[0].preserve.option must be one of undo free whole regions pages retain");
 	refused(SEGMENT("\"preserve\":{\"option\":\"undo\",\"restore\":\"x\"}"),
-		"1:74 segments[0].preserve.restore must be one of copy swap");
+		"1:74 segments[0].preserve.restore must be one of copy swap remap");
 	refused("{\"contract_version\":1,\"segments\":[{" BARE ",\"state\":[]},{" BARE
 		",\"state\":[]}]}",
 		"1:206 segments has two segments of one name");

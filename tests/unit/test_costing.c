@@ -151,6 +151,41 @@ static int has(const struct rs_priced *v, unsigned n, uint8_t option, uint8_t re
 	return 0;
 }
 
+/* Half of what is overwritten is a mapping of its own. */
+static void remapped(void)
+{
+	struct rs_cost_rate rate = {
+		.kind = RS_RATE_REMAP, .n = 4, .each_ns = 100, .gib_ns = 1u << 30};
+	struct rs_priced v[RS_OPTIONS * RS_RESTORES];
+	struct rs_cost s = segment(0);
+	struct rs_costs c = {0};
+	unsigned n;
+
+	s.kept_bytes = s.own_bytes = 2048;
+	s.kept_pieces = s.own_pieces = 2;
+	s.remap_bytes = 1024;
+	s.remap_pieces = 1;
+	rs_costs_put(&c, &s);
+	put_usage(&c);
+	n = rs_costs_price(&c, 0, v);
+	ok(!has(v, n, RS_OPTION_UNDO, RS_RESTORE_REMAP),
+	   "remapping that was never timed is not offered");
+	rs_costs_put_rate(&c, &rate);
+	n = rs_costs_price(&c, 0, v);
+	ok(v[3].restore == RS_RESTORE_REMAP && v[3].transient == 600 + 1280,
+	   "timed, it needs room for the present bytes of the rest: %" PRId64, v[3].transient);
+	/*
+	 * The replay; both kept, with digests; there and back, two digests; the other one as by copy: three copies, two
+	 * digests.
+	 */
+	is_u64((uint64_t)v[3].time,
+	       1000 + 2 * (2048 + 2) + 2 * (100 + 1024) + 2 * 1025 + 5 * (1024 + 1), "its price");
+	rs_costs_free(&c);
+	s.remap_bytes = UINT64_MAX;
+	is_u64((uint64_t)-rs_costs_put(&c, &s), EINVAL, "more bytes than exist are refused");
+	rs_costs_free(&c);
+}
+
 static void option_sets(void)
 {
 	struct rs_priced v[RS_OPTIONS * RS_RESTORES];
@@ -586,6 +621,7 @@ int main(void)
 	refused();
 	readiness();
 	option_sets();
+	remapped();
 	one_size();
 	moves();
 	forced();

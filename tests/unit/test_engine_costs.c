@@ -163,14 +163,19 @@ static void test_measured(enum rs_mode mode)
 }
 
 /* An audit preserves nothing, and knows all the same what that would take. */
-static void test_calibrated(void)
+static void test_calibrated(int mapped)
 {
 	start(RS_MODE_AUDIT);
+	if (mapped) { /* memory that could be remapped */
+		rs_engine_backing(eng, 5, 4096, RS_ALLOC_DEVICE);
+		rs_engine_map(eng, 1ull << 44, 4096, 5, 0);
+	}
 	for (unsigned n = 0; n < 3; n++)
 		one_step(n, NULL);
 	step(3);
 	measure();
-	for (unsigned i = 0; i < RS_RATES; i++) {
+	is_u64(rate[RS_RATE_REMAP].n, mapped ? 12 : 0, "remapping is, where it may be needed");
+	for (unsigned i = 0; i < RS_RATE_REMAP; i++) {
 		ok(rate[i].n >= 9, "%s was measured", rs_rate_names[i]);
 		/* its moves are a copy for each row */
 		is_u64(rate[i].each_ns, i == RS_RATE_MOVE ? 0 : FAKE_OP_NS, "what each takes");
@@ -576,7 +581,8 @@ int main(void)
 {
 	test_measured(RS_MODE_AUDIT);
 	test_measured(RS_MODE_PRESERVE);
-	test_calibrated();
+	test_calibrated(0);
+	test_calibrated(1);
 	test_optimizer();
 	test_shared();
 	test_taken();

@@ -15,7 +15,8 @@
 /* clang-format off */
 #define OPERATIONS(X)                                                                              \
 	X(ALLOC) X(COPY) X(MOVE) X(SWAP) X(DIFF) X(DIGEST) X(RESULT_ALLOC) X(EVENT_RECORD)         \
-	X(EVENT_WAIT) X(EVENT_DONE) X(EVENT_SYNC) X(MARK) X(ELAPSED)
+	X(EVENT_WAIT) X(EVENT_DONE) X(EVENT_SYNC) X(MARK) X(ELAPSED) X(FRAME_ALLOC) X(FRAME_VIEW)  \
+	X(REMAP) X(EVENT_WITHIN)
 /* clang-format on */
 
 enum operation {
@@ -137,6 +138,34 @@ static int faulty_elapsed(void *o, uint64_t from, uint64_t to, uint64_t *ret_ns)
 	return fails(OP_ELAPSED) ? -EIO : fake_elapsed(o, from, to, ret_ns);
 }
 
+static int faulty_frame_alloc(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes,
+			      uint64_t *ret_frame, uint64_t *ret_addr)
+{
+	return fails(OP_FRAME_ALLOC) ? -ENOMEM
+				     : fake_frame_alloc(o, q, addr, bytes, ret_frame, ret_addr);
+}
+
+static int faulty_frame_view(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes,
+			     uint64_t *ret_frame, uint64_t *ret_addr)
+{
+	return fails(OP_FRAME_VIEW) ? -ENOMEM
+				    : fake_frame_view(o, q, addr, bytes, ret_frame, ret_addr);
+}
+
+/* Also so that nothing is mapped any more; not for ever. */
+static int faulty_remap(void *o, uint64_t addr, uint64_t bytes, uint64_t home, uint64_t from,
+			uint64_t to)
+{
+	if (from && fails(OP_REMAP))
+		return rnd(2) ? -EIO : -EFAULT;
+	return fake_remap(o, addr, bytes, home, from, to);
+}
+
+static int faulty_event_within(void *o, uint64_t event, uint64_t ns)
+{
+	return fails(OP_EVENT_WITHIN) ? -EIO : fake_event_within(o, event, ns);
+}
+
 static const struct rs_devops faulty_ops = {
 	.alloc = faulty_alloc,
 	.free = fake_free,
@@ -156,15 +185,22 @@ static const struct rs_devops faulty_ops = {
 	.mark = faulty_mark,
 	.elapsed = faulty_elapsed,
 	.mark_free = fake_mark_free,
+	.frame_alloc = faulty_frame_alloc,
+	.frame_view = faulty_frame_view,
+	.frame_free = fake_frame_free,
+	.remap = faulty_remap,
+	.event_within = faulty_event_within,
 };
 
-/* large: with buffers of more than a page, which some options compare. */
-static void choose_fault(int large)
+/* large: with buffers of more than a page, which some options compare. remaps: with memory that is remapped. */
+static void choose_fault(int large, int remaps)
 {
 	static const unsigned one_in[] = {0, 1, 2, 5};
 
 	memset(&fault, 0, sizeof(fault));
 	fault.op = large && !rnd(3) ? OP_DIFF : (enum operation)rnd(OPERATIONS_N + 1);
+	if (remaps && !large && rnd(2))
+		fault.op = (enum operation)(OP_FRAME_ALLOC + rnd(OPERATIONS_N - OP_FRAME_ALLOC));
 	fault.after = (unsigned)rnd(1u << rnd(6));
 	fault.one_in = one_in[rnd(4)];
 }
@@ -314,7 +350,7 @@ static const char *run_program(uint64_t seed)
 	wrong = NULL;
 	kind_of_last = seed & 1 ? RS_ALLOC_DEVICE : kinds[rnd(5)]; /* odd seeds map memory */
 	setup(seed);
-	choose_fault(seed % 5 == 0);
+	choose_fault(seed % 5 == 0, seed % 8 == 7);
 	faulty_step = (unsigned)rnd(2);
 	for (i = 0; i < MAXSEG; i++)
 		make_segment(segs, &segs[i], i);
@@ -327,7 +363,7 @@ static const char *run_program(uint64_t seed)
 	for (i = 0; i < NTHREAD; i++)
 		rs_thread_destroy(thread[i]);
 	rs_engine_destroy(eng);
-	if (fake.live_blocks && !wrong)
+	if ((fake.live_blocks || fake.live_frames) && !wrong)
 		wrong = "snapshot memory leaked";
 	for (i = 0; i < NBUF; i++)
 		free_buffer(&buf[i]);

@@ -8,6 +8,7 @@
 #include "tests/unit/random_program.h"
 
 static int eager;
+static uint64_t remaps;
 
 /* One random program; returns what went wrong, or NULL. */
 static const char *run_program(uint64_t seed, uint64_t *ret_replays)
@@ -74,10 +75,11 @@ static const char *run_program(uint64_t seed, uint64_t *ret_replays)
 	else if (st.internal_errors)
 		wrong = "internal error";
 	*ret_replays += st.outcome[0];
+	remaps += st.remaps;
 	for (i = 0; i < NTHREAD; i++)
 		rs_thread_destroy(thread[i]);
 	rs_engine_destroy(eng);
-	if (fake.live_blocks && !wrong)
+	if ((fake.live_blocks || fake.live_frames) && !wrong)
 		wrong = "snapshot memory leaked";
 	for (i = 0; i < NBUF; i++)
 		free_buffer(&buf[i]);
@@ -108,6 +110,7 @@ int main(int argc, char **argv)
 	   "%" PRIu64 " random programs from seed %" PRIu64 ": replays see P0, state keeps P2", n,
 	   first);
 	ok(replays > n, "%" PRIu64 " replays were made and matched", replays);
+	ok(remaps > n / 8, "%" PRIu64 " times bytes were shown by remapping", remaps);
 	audit = 1;
 	ok(!run_programs(first, n, &audited), "audited programs run as without the tool");
 	ok(!missed, "no replay that made or left other bytes is a match (%u were)", missed);

@@ -66,7 +66,7 @@ static void refusals(void)
 	refused("{\"segments\":[{\"option\":\"some\"}]}",
 		"1:24 segments[0].option must be one of undo free whole regions pages retain");
 	refused("{\"segments\":[{\"restore\":\"\"}]}",
-		"1:25 segments[0].restore must be one of copy swap");
+		"1:25 segments[0].restore must be one of copy swap remap");
 	refused("{\"segments\":[{\"segment\":\"a\"}]}", "1:28 segments[0].invocation is missing");
 	refused("{\"segments\":[" ENTRY("a", "0", "undo") ",7]}",
 		"1:105 segments[1] must be an object");
