@@ -498,8 +498,8 @@ static int timed_digest_many(void *opaque, struct rs_queue q, const struct rs_pi
 
 	for (i = 0; i < n; i++)
 		bytes += list[i].bytes;
-	t = op_begins(opaque, q, RS_RATE_DIGEST, bytes);
-	return op_ended(opaque, q, t, REAL->digest_many(REAL->opaque, q, list, n));
+	t = rs_timing_op_begins(opaque, q, RS_RATE_DIGEST, bytes);
+	return rs_timing_op_ended(opaque, q, t, REAL->digest_many(REAL->opaque, q, list, n));
 }
 
 static int timed_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n)
