@@ -425,8 +425,8 @@ void rs_timing_list_done(struct rs_engine *e, struct rs_oplist *l)
 
 /* --- operations --------------------------------------------------------------------------------- */
 
-struct rs_timing *rs_timing_op_begins(struct rs_engine *e, struct rs_queue q,
-				      enum rs_rate_kind kind, uint64_t bytes)
+static struct rs_timing *op_begins(struct rs_engine *e, struct rs_queue q, enum rs_rate_kind kind,
+				   uint64_t bytes)
 {
 	struct rs_costing *c = e->costing;
 	struct rs_timing *t = NULL;
@@ -458,7 +458,7 @@ struct rs_timing *rs_timing_op_begins(struct rs_engine *e, struct rs_queue q,
 	return NULL;
 }
 
-int rs_timing_op_ended(struct rs_engine *e, struct rs_queue q, struct rs_timing *t, int err)
+static int op_ended(struct rs_engine *e, struct rs_queue q, struct rs_timing *t, int err)
 {
 	const struct rs_devops *real = e->costing->real;
 
@@ -473,21 +473,32 @@ int rs_timing_op_ended(struct rs_engine *e, struct rs_queue q, struct rs_timing 
 	return err;
 }
 
+struct rs_timing *rs_timing_op_begins(struct rs_engine *e, struct rs_queue q,
+				      enum rs_rate_kind kind, uint64_t bytes)
+{
+	return op_begins(e, q, kind, bytes);
+}
+
+int rs_timing_op_ended(struct rs_engine *e, struct rs_queue q, struct rs_timing *t, int err)
+{
+	return op_ended(e, q, t, err);
+}
+
 #define REAL ((const struct rs_devops *)((struct rs_engine *)opaque)->costing->real)
 
 static int timed_copy(void *opaque, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
 {
-	struct rs_timing *t = rs_timing_op_begins(opaque, q, RS_RATE_COPY, bytes);
+	struct rs_timing *t = op_begins(opaque, q, RS_RATE_COPY, bytes);
 
-	return rs_timing_op_ended(opaque, q, t, REAL->copy(REAL->opaque, q, dst, src, bytes));
+	return op_ended(opaque, q, t, REAL->copy(REAL->opaque, q, dst, src, bytes));
 }
 
 static int timed_digest(void *opaque, struct rs_queue q, uint64_t addr, uint64_t bytes,
 			uint64_t *out)
 {
-	struct rs_timing *t = rs_timing_op_begins(opaque, q, RS_RATE_DIGEST, bytes);
+	struct rs_timing *t = op_begins(opaque, q, RS_RATE_DIGEST, bytes);
 
-	return rs_timing_op_ended(opaque, q, t, REAL->digest(REAL->opaque, q, addr, bytes, out));
+	return op_ended(opaque, q, t, REAL->digest(REAL->opaque, q, addr, bytes, out));
 }
 
 static int timed_digest_many(void *opaque, struct rs_queue q, const struct rs_piece *list,
@@ -498,8 +509,8 @@ static int timed_digest_many(void *opaque, struct rs_queue q, const struct rs_pi
 
 	for (i = 0; i < n; i++)
 		bytes += list[i].bytes;
-	t = rs_timing_op_begins(opaque, q, RS_RATE_DIGEST, bytes);
-	return rs_timing_op_ended(opaque, q, t, REAL->digest_many(REAL->opaque, q, list, n));
+	t = op_begins(opaque, q, RS_RATE_DIGEST, bytes);
+	return op_ended(opaque, q, t, REAL->digest_many(REAL->opaque, q, list, n));
 }
 
 static int timed_move(void *opaque, struct rs_queue q, const struct rs_move *list, uint64_t n)
@@ -509,23 +520,23 @@ static int timed_move(void *opaque, struct rs_queue q, const struct rs_move *lis
 
 	for (i = 0; i < n; i++)
 		bytes += list[i].bytes;
-	t = rs_timing_op_begins(opaque, q, RS_RATE_MOVE, bytes);
-	return rs_timing_op_ended(opaque, q, t, REAL->move(REAL->opaque, q, list, n));
+	t = op_begins(opaque, q, RS_RATE_MOVE, bytes);
+	return op_ended(opaque, q, t, REAL->move(REAL->opaque, q, list, n));
 }
 
 static int timed_swap(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes)
 {
-	struct rs_timing *t = rs_timing_op_begins(opaque, q, RS_RATE_SWAP, bytes);
+	struct rs_timing *t = op_begins(opaque, q, RS_RATE_SWAP, bytes);
 
-	return rs_timing_op_ended(opaque, q, t, REAL->swap(REAL->opaque, q, a, b, bytes));
+	return op_ended(opaque, q, t, REAL->swap(REAL->opaque, q, a, b, bytes));
 }
 
 static int timed_diff(void *opaque, struct rs_queue q, uint64_t a, uint64_t b, uint64_t bytes,
 		      uint64_t *out)
 {
-	struct rs_timing *t = rs_timing_op_begins(opaque, q, RS_RATE_DIFF, bytes);
+	struct rs_timing *t = op_begins(opaque, q, RS_RATE_DIFF, bytes);
 
-	return rs_timing_op_ended(opaque, q, t, REAL->diff(REAL->opaque, q, a, b, bytes, out));
+	return op_ended(opaque, q, t, REAL->diff(REAL->opaque, q, a, b, bytes, out));
 }
 
 static int timed_diff_many(void *opaque, struct rs_queue q, const struct rs_versus *list,
