@@ -74,7 +74,7 @@ CUresult rs_dev_capture_of(CUstream s, uint64_t *ret)
 }
 
 /* UINT64_MAX: older drivers do not say. In the context. */
-static uint64_t nodes_of(CUstream s)
+static uint64_t captured_nodes(CUstream s)
 {
 	CUstreamCaptureStatus status;
 	cuuint64_t id;
@@ -106,7 +106,7 @@ int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture, uint6
 		return r;
 	result = rs_dev_capture_of(rs_dev_stream(q), &capture);
 	if (result == CUDA_SUCCESS && capture)
-		nodes = nodes_of(rs_dev_stream(q));
+		nodes = captured_nodes(rs_dev_stream(q));
 	r = rs_dev_leave(&f, result);
 	if (r)
 		return r;
