@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "planner/ctl.h"
@@ -44,6 +45,7 @@ static int make_template(struct rs_job *job)
 int rs_job_prepare(struct rs_job *job)
 {
 	int r = rs_launch_library(job->library, sizeof(job->library));
+	struct timespec now;
 
 	if (r)
 		return rs_ctl_usage(job->name, RS_EXIT_TOOL,
@@ -55,6 +57,9 @@ int rs_job_prepare(struct rs_job *job)
 		return rs_ctl_usage(job->name, RS_EXIT_TOOL,
 				    "a path with a blank or a colon cannot be preloaded: %s",
 				    job->library);
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(job->run, sizeof(job->run), "%ld.%lld%09ld", (long)getpid(), (long long)now.tv_sec,
+		 now.tv_nsec);
 	r = make_template(job);
 	if (r)
 		return rs_ctl_usage(job->name, RS_EXIT_TOOL, "%s: %s", job->dir, strerror(-r));
@@ -105,6 +110,16 @@ static int is_old(const struct rs_job_before *b, const char *path)
 	return 0;
 }
 
+/* It says so itself; what says nothing is taken for ours. */
+static int is_of_another(const struct rs_job *job, const struct rs_run *run)
+{
+	const json_t *opts = json_object_get(run->begin, "opts");
+	const char *name =
+		json_string_value(json_object_get(json_object_get(opts, "run"), "value"));
+
+	return name && *name && strcmp(name, job->run) != 0;
+}
+
 int rs_job_new_runs(const struct rs_job *job, const struct rs_job_before *b, rs_replay_fn *fn,
 		    void *ctx, struct rs_run ***ret_runs, size_t *ret_n)
 {
@@ -115,7 +130,7 @@ int rs_job_new_runs(const struct rs_job *job, const struct rs_job_before *b, rs_
 	if (r && r != -ENOENT && r != -ENODATA)
 		fprintf(stderr, "==rs== %s: %s\n", job->dir_abs, strerror(-r));
 	for (size_t i = 0; i < n; i++) {
-		if (is_old(b, runs[i]->path))
+		if (is_old(b, runs[i]->path) || is_of_another(job, runs[i]))
 			rs_run_free(runs[i]);
 		else
 			runs[kept++] = runs[i];

@@ -20,6 +20,7 @@ struct rs_job {
 	const char *budget, *plan; /* run */
 	int force;
 	char library[PATH_MAX], out[PATH_MAX * 2], dir_abs[PATH_MAX];
+	char run[48]; /* its name: another command may use the same directory at the same time */
 };
 
 /* Process directories that were there before, and how their files looked. */
@@ -29,12 +30,12 @@ struct rs_job_before {
 	size_t n;
 };
 
-/* library, out and dir_abs. 0 or the exit status. */
+/* library, out, dir_abs and run. 0 or the exit status. */
 int rs_job_prepare(struct rs_job *job);
 /* Says so, and returns the exit status. */
 int rs_job_cannot_exec(const struct rs_job *job, int error);
 void rs_job_remember(const char *dir, struct rs_job_before *b);
-/* The data that is not from before; none is no error. fn gets every record, old ones too. */
+/* The data that is not from before, nor of another command; none is no error. fn gets every record, old ones too. */
 int rs_job_new_runs(const struct rs_job *job, const struct rs_job_before *b, rs_replay_fn *fn,
 		    void *ctx, struct rs_run ***ret_runs, size_t *ret_n);
 

@@ -280,6 +280,7 @@ int rs_cmd_audit(int argc, char **argv)
 	if (status)
 		return status;
 	env.learn = !!job.contract;
+	env.run = job.run;
 	rs_job_remember(job.dir_abs, &before);
 	r = rs_launch_spawn(job.command, &env, &pid);
 	if (r)

@@ -282,6 +282,7 @@ int rs_cmd_verify(int argc, char **argv)
 	if (status)
 		return status;
 	env.contract = job.contract ? contract : NULL;
+	env.run = job.run;
 	rs_job_remember(job.dir_abs, &before);
 	r = rs_launch_spawn(job.command, &env, &pid);
 	if (r)

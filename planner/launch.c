@@ -68,6 +68,7 @@ int rs_launch_setenv(const struct rs_launch_env *env)
 	    (env->contract && setenv("REPLAYSHIM_CONTRACT", env->contract, 1)) ||
 	    (env->budget && setenv("REPLAYSHIM_BUDGET", env->budget, 1)) ||
 	    (env->plan && setenv("REPLAYSHIM_PLAN", env->plan, 1)) ||
+	    (env->run && setenv("REPLAYSHIM_RUN", env->run, 1)) ||
 	    (env->learn && setenv("REPLAYSHIM_LEARN", "1", 1));
 	free(list);
 	return r ? -errno : 0;

@@ -21,6 +21,7 @@ struct rs_launch_env {
 	const char *contract; /* REPLAYSHIM_CONTRACT, absolute; NULL: as it is */
 	const char *budget;   /* REPLAYSHIM_BUDGET; NULL: as it is */
 	const char *plan;     /* REPLAYSHIM_PLAN, absolute; NULL: as it is */
+	const char *run;      /* REPLAYSHIM_RUN; NULL: as it is */
 	int learn;
 };
 

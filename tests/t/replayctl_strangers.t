@@ -167,6 +167,17 @@ def parts():
 		ok(True, "a file that may not be read # SKIP not root, or no setpriv")
 
 
+def at_once():
+	"""Two commands with one directory: each reports its own."""
+	program = cc("stranger.c", "stranger", f"-I{TOP}", *link_flags())
+	both = [subprocess.Popen([CTL, command, "-o", tmp / "both", "--", "sh", "-c", script, "sh", program], env=environment(tool=False),
+	                         cwd=tmp, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+	        for command, script in (("audit", '"$1"; sleep 2'), ("verify", 'sleep 0.7; "$1" exec block 1'))]
+	said = [p.communicate(timeout=100)[1] for p in both]
+	ok("; 5 replays:" in said[0] and said[0].count("VERDICT") == 1, "an audit beside another command reports its own replays", said[0])
+	ok("VERIFY SUMMARY: 6 match" in said[1], "and the other one its own", said[1])
+
+
 def full_disk():
 	"""A file system of 64 KiB that runs full while the program runs."""
 	small = tmp / "small"
@@ -202,6 +213,7 @@ def main():
 	job_directories()
 	odd_names()
 	parts()
+	at_once()
 	full_disk()
 	done()
 
