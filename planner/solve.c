@@ -10,6 +10,8 @@
 
 #define MAX_LABELS (8u << 20)
 #define TIE_SOLVES 64
+#define TIE_FINE   20 /* bits: a part of the cap */
+#define TIE_LESS   64
 
 const char *const rs_solve_status_names[3] = {"optimal", "feasible", "infeasible"};
 
@@ -49,7 +51,8 @@ static int fits(struct rs_search *s, const struct rs_problem *p, int64_t less, i
 
 	if (r)
 		goto out;
-	s->best = INT64_MAX;
+	/* As if a plan were known that is just not good enough: what cannot be better need not be looked at. */
+	s->best = enough < INT64_MAX ? enough + 1 : enough;
 	s->enough = enough;
 	r = search_prep(s, &prep, &bound);
 	if (!r && s->best <= enough) {
@@ -68,18 +71,22 @@ static int least_peak(struct rs_search *s, const struct rs_problem *p,
 {
 	double extra = (double)ret->best * options->tie;
 	int64_t enough = ret->best;
-	int64_t low = ret->cost.slack, high = RS_PROBLEM_SUM;
+	int64_t low = ret->cost.slack, high = RS_PROBLEM_SUM, fine;
+	uint32_t most = s->node_max;
 	struct rs_problem_error error;
 	int r = 0;
 
 	enough += extra < (double)RS_PROBLEM_SUM ? (int64_t)extra : RS_PROBLEM_SUM;
 	for (uint32_t i = 0; i < p->n; i++)
 		high = p->cap[i] + 1 < high ? p->cap[i] + 1 : high;
+	fine = high >> TIE_FINE;
 	for (int round = 0; round < TIE_SOLVES && high - low > 1 && r >= 0; round++) {
 		int64_t less = low + (high - low) / 2;
 
 		if (s->end_ns && rs_search_clock() >= s->end_ns)
 			break;
+		/* The last few bytes are worth a look, and not one that takes seconds. */
+		s->node_max = high - low > fine ? most : most / TIE_LESS;
 		r = fits(s, p, less, enough, ret->arc);
 		if (r == 1) {
 			rs_plan_check(p, ret->arc, &ret->cost, &error);
