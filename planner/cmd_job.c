@@ -115,7 +115,7 @@ static int is_of_another(const struct rs_job *job, const struct rs_run *run)
 {
 	const json_t *opts = json_object_get(run->begin, "opts");
 	const char *name =
-		json_string_value(json_object_get(json_object_get(opts, "run"), "value"));
+		json_string_value(json_object_get(json_object_get(opts, "RUN"), "value"));
 
 	return name && *name && strcmp(name, job->run) != 0;
 }
