@@ -361,7 +361,7 @@ static void run_graph(CUgraph g, unsigned times)
 	must(cuGraphDestroy(g));
 }
 
-static unsigned nodes_of(CUgraph g, CUgraphNodeType type)
+static unsigned count_nodes(CUgraph g, CUgraphNodeType type)
 {
 	CUgraphNode node[64];
 	size_t n = 64;
@@ -395,8 +395,9 @@ static void test_capture(void)
 		      words));
 	g = end(stream[0]);
 	ok(!same_arenas(), "nothing has run yet");
-	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_KERNEL), 3, "move, swap and diff are kernel nodes");
-	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_MEMCPY), 1, "a copy is a copy node");
+	is_u64(count_nodes(g, CU_GRAPH_NODE_TYPE_KERNEL), 3,
+	       "move, swap and diff are kernel nodes");
+	is_u64(count_nodes(g, CU_GRAPH_NODE_TYPE_MEMCPY), 1, "a copy is a copy node");
 	memcpy(model[1] + SPACE - bytes, model[0] + 7, bytes);
 	for (uint64_t i = 0; i < bytes; i++) {
 		unsigned char x = model[0][7 + i];
@@ -427,7 +428,7 @@ static void test_capture_digests(void)
 	memset(sent, 0xee, 300 * sizeof(*list));
 	free(sent);
 	g = end(stream[0]);
-	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_KERNEL), 1, "many digests are one kernel node");
+	is_u64(count_nodes(g, CU_GRAPH_NODE_TYPE_KERNEL), 1, "many digests are one kernel node");
 	must(cuGraphInstantiateWithFlags(&exec, g, 0));
 	must(cuGraphDestroy(g));
 	for (int i = 0; i < 2; i++) {
@@ -467,7 +468,8 @@ static void test_capture_order(void)
 	ops.event_free(NULL, after);
 	ops.result_free(NULL, words);
 	g = end(stream[0]);
-	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_MEMCPY), 1, "what was refused left nothing behind");
+	is_u64(count_nodes(g, CU_GRAPH_NODE_TYPE_MEMCPY), 1,
+	       "what was refused left nothing behind");
 	is_int(ops.event_wait(NULL, queue[1], inside), -EXDEV, "nor after the capture's end");
 	must(cuGraphDestroy(g));
 	ops.event_free(NULL, inside);
@@ -614,8 +616,8 @@ static void test_clock_capture(void)
 	must(ops.mark(NULL, queue[1], &after));
 	is_int(ops.elapsed(NULL, before, before, &m), 0, "marks from outside are still told");
 	g = end(stream[0]);
-	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_MEMCPY), 1, "with what the program put into it");
-	is_u64(nodes_of(g, CU_GRAPH_NODE_TYPE_EVENT_RECORD), 0, "and nothing else");
+	is_u64(count_nodes(g, CU_GRAPH_NODE_TYPE_MEMCPY), 1, "with what the program put into it");
+	is_u64(count_nodes(g, CU_GRAPH_NODE_TYPE_EVENT_RECORD), 0, "and nothing else");
 	must(cuGraphDestroy(g));
 	must(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
 	begin(blocking);
