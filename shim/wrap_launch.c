@@ -361,7 +361,8 @@ void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_lau
 
 	recognise(&n, t, l);
 	describe_known(c, t, l, &n);
-	c->args = NULL; /* they lie in the caller's hands, or in a scratch that the next one needs */
+	/* they lie in the caller's hands, or in a scratch that the next one needs */
+	c->args = NULL;
 }
 
 /* A new launch whose arguments are all that is known of it: does it need anything? */

@@ -219,10 +219,15 @@ static void limit(int what, rlim_t most)
 /* Nothing more is to be had, for a while. */
 static void out_of_memory(void)
 {
+	static void **all; /* for ever */
+	void **p;
+
 	limit(RLIMIT_DATA, 1);
 	limit(RLIMIT_AS, 1);
-	while (malloc(64))
-		;
+	while ((p = malloc(64))) {
+		*p = all;
+		all = p;
+	}
 	name = "starved";
 	steps(1, 4);
 	name = "block";

@@ -19,6 +19,7 @@
 #include "tests/tap.h"
 #include "tests/unit/calm.h"
 #include "tests/unit/fake_dev.h"
+#include "tests/unit/random_work.h"
 #include "tracker/engine.h"
 
 #define NSTATE	  4
@@ -72,43 +73,6 @@ static const struct rs_devops *device_ops = &fake_ops;
 static int kind_of_last; /* enum rs_alloc_kind of the last state buffer */
 /* Bytes drawn from each generator: by the model; from the library, which is not called where the engine serves a replay. */
 static uint64_t model_drawn[NGEN], library_drawn[NGEN];
-
-static uint64_t rnd(uint32_t n)
-{
-	return fake_random(n);
-}
-
-static uint64_t hash(uint64_t h, const uint8_t *p, uint64_t n)
-{
-	while (n--)
-		h = (h ^ *p++) * 0x100000001b3ull;
-	return h ^ h >> 29;
-}
-
-static void expand(uint8_t *p, uint64_t n, uint64_t h, int add)
-{
-	for (uint64_t i = 0; i < n; i++) {
-		h = h * 6364136223846793005ull + 1442695040888963407ull;
-		p[i] = (uint8_t)((add ? p[i] : 0) + (h >> 56));
-	}
-}
-
-/* What a kernel computes, on whichever memory: dst gets a function of src (and of itself: add). */
-struct work {
-	uint8_t *dst, *src, *src2;
-	uint64_t bytes, src_bytes, src2_bytes, salt;
-	int add;
-};
-
-static void compute(void *arg)
-{
-	const struct work *w = arg;
-	uint64_t h = hash(w->salt, w->src, w->src_bytes);
-
-	if (w->src2)
-		h = hash(h, w->src2, w->src2_bytes);
-	expand(w->dst, w->bytes, h, w->add);
-}
 
 struct check {
 	uint8_t *dev, *want;

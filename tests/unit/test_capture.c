@@ -300,13 +300,11 @@ static void test_each_launch(unsigned seed)
 	make_memory();
 	c = capture_step(ORIGIN);
 	for (i = 0; i < 6; i++) {
-		struct rig_body *b = malloc(sizeof(*b));
 
 		/* the program's own order of its launches: one after the other, on two queues */
 		fake_drain();
 		*delta = (seed >> i) % 2;
 		changed += *delta;
-		free(b);
 		launch(c, 3 + i % 2, 1);
 	}
 	fake_drain();
@@ -454,22 +452,29 @@ static void test_refused(void)
 	rig_stop();
 }
 
+/* A node that no call has made. */
+static void add_by_hand(void)
+{
+	struct rig_body *b = calloc(1, sizeof(*b));
+
+	b->fn = nothing;
+	cap.node[cap.n++] = (struct fake_op){.kind = FAKE_CALL, .fn = rig_run, .arg = b};
+}
+
 /* A node that the program has put into the graph itself, in the middle or at the end. */
 static void test_by_hand(int at_end)
 {
 	struct rs_capture *c;
-	struct rig_body *b = malloc(sizeof(*b));
 
-	*b = (struct rig_body){nothing, {R_(NULL, 0)}};
 	start(RS_MODE_PRESERVE);
 	make_memory();
 	begin_capture();
 	forward();
 	if (!at_end)
-		cap.node[cap.n++] = (struct fake_op){.kind = FAKE_CALL, .fn = rig_run, .arg = b};
+		add_by_hand();
 	replay_on(ORIGIN);
 	if (at_end)
-		cap.node[cap.n++] = (struct fake_op){.kind = FAKE_CALL, .fn = rig_run, .arg = b};
+		add_by_hand();
 	c = end_capture(1);
 	launch(c, 3, 1);
 	fake_drain();
@@ -479,12 +484,10 @@ static void test_by_hand(int at_end)
 
 	start(RS_MODE_PRESERVE);
 	make_memory();
-	b = malloc(sizeof(*b));
-	*b = (struct rig_body){nothing, {R_(NULL, 0)}};
 	begin_capture();
 	forward();
 	rs_engine_capture_unseen(eng, RIG_Q(ORIGIN), 1);
-	cap.node[cap.n++] = (struct fake_op){.kind = FAKE_CALL, .fn = rig_run, .arg = b};
+	add_by_hand();
 	rs_engine_capture_unseen(eng, RIG_Q(ORIGIN), 0);
 	replay_on(ORIGIN);
 	c = end_capture(1);
