@@ -168,6 +168,27 @@ static void freed_alone(int race, int at_end)
 	rig_stop();
 }
 
+/* A replay was told: the forward by itself is not. */
+static void told_once(void)
+{
+	uint32_t *x, *y;
+
+	start(RS_MODE_AUDIT);
+	x = words(1), y = words(1);
+	PUSH("forward:f");
+	KERNEL(times2, W_(y, 1), R_(x, 1));
+	POP();
+	fake_drain();
+	drop(x);
+	PUSH("replay:f");
+	POP();
+	is_u64(count(rig_read("events.jsonl"), "RS012"), 1, "a replay is told of what was freed");
+	STEP(2);
+	rs_engine_end(eng);
+	is_u64(count(rig_read("events.jsonl"), "RS012"), 1, "and that is enough");
+	rig_stop();
+}
+
 /* A program that replays little and frees much does not fill the disk. */
 static void many_alone(void)
 {
@@ -273,6 +294,7 @@ int main(void)
 	freed_alone(0, 0);
 	freed_alone(1, 0);
 	freed_alone(1, 1);
+	told_once();
 	many_alone();
 	not_freed();
 	balance(0, 0, 0);
