@@ -174,6 +174,39 @@ static void races(void)
 	rig_order = 0;
 }
 
+/* Between two calls of the forward another thread's replay was shown, on another stream, other bytes. */
+static void fenced(uint64_t seed)
+{
+	uint32_t *x, *y, *z;
+
+	start(RS_MODE_PRESERVE);
+	x = words(1), y = words(1), z = words(1);
+	*x = 5;
+	thr = second;
+	PUSH("forward:g");
+	ON(1, copy, W_(y, 1), R_(x, 1));
+	POP();
+	thr = first;
+	ON(2, bump, RW_(x, 1));
+	PUSH("forward:f");
+	OFTEN(ON(2, copy, W_(z, 1), R_(x, 1)));
+	fake_drain();
+	fake.eager = 0;
+	fake.rng = seed;
+	thr = second;
+	PUSH("replay:g");
+	ON(1, copy, W_(y, 1), R_(x, 1));
+	POP();
+	thr = first;
+	SHORT(2, copy, W_(z, 1), R_(x, 1));
+	POP();
+	while (fake_run_one(2)) /* as far as it may come before all others */
+		;
+	fake_drain();
+	ok(*y == 5 && *z == 6, "seed %d: both see what is theirs", (int)seed);
+	stop();
+}
+
 /* The accesses were looked up, and then the address got other memory. */
 static void looked_up_before(void)
 {
@@ -310,6 +343,8 @@ int main(void)
 	other_windows(1);
 	read_later();
 	races();
+	for (uint64_t seed = 1; seed < 10; seed++)
+		fenced(seed);
 	looked_up_before();
 	refused();
 	launch_of_two(1, 0);
