@@ -238,20 +238,31 @@ void rs_places_met(struct rs_callstate *c, struct rs_window *w)
 	c->meeting.range = NULL;
 }
 
-/* A call whose ranges lie each in one that the forward has classified before. */
-void rs_places_steady(struct rs_callstate *c, struct rs_window *w)
+/* All ranges that are read, or all others. */
+static void meet_steady(struct rs_callstate *c, struct rs_window *w, int read)
 {
 	uint32_t i;
 
-	rs_places_begin(c, w);
-	for (i = 0; c->meeting.wanted && i < c->nranges; i++) {
+	for (i = 0; i < c->nranges; i++) {
 		const struct rs_range *r = &c->range[i];
 		const struct rs_touch *t = rs_touch_of(w->seg->touches, r->a);
 
+		if (!!(rs_access_of(c, r)->dir & RS_READ) != read)
+			continue;
 		rs_places_meet(c, w, r, &t->spans.v[rs_span_at(t, r->off)], r->off,
 			       r->off + r->len);
 		rs_places_met(c, w);
 	}
+}
+
+/* A call whose ranges lie each in one that the forward has classified before. Reads come first, as they do in access.c. */
+void rs_places_steady(struct rs_callstate *c, struct rs_window *w)
+{
+	rs_places_begin(c, w);
+	if (!c->meeting.wanted)
+		return;
+	meet_steady(c, w, 1);
+	meet_steady(c, w, 0);
 }
 
 /* --- a forward's end ------------------------------------------------------------------------------ */

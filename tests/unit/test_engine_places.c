@@ -292,6 +292,34 @@ static void contracts(void)
 	rig_stop();
 }
 
+/* The first of two contradictions of one call is told, that of what it reads, whichever way the call takes (steady.c). */
+static void of_two(int looked_up)
+{
+	const struct rs_alias known = {.call = 0, .slot = 1, .other_call = 2, .other_slot = 0};
+	uint32_t *x, *y, *z;
+
+	start(RS_MODE_PRESERVE, 0);
+	rs_engine_policy(eng, "f", (struct rs_policy){RS_OPTION_UNDO, RS_RESTORE_COPY});
+	rs_engine_alias(eng, "f", &known);
+	rs_engine_expect_no_other_alias(eng, "f");
+	x = words(4), y = words(4), z = words(4);
+	for (unsigned i = 0; i < 2; i++) {
+		PUSH(i ? "replay:f#0" : "forward:f");
+		KERNEL(nothing, W_(y, 4), R_(x, 4));
+		KERNEL(nothing, W_(y, 4), R_(z, 4));
+		KERNEL(nothing, W_(x, 4));
+		rig_calm.calls = looked_up ? 0 : 3;
+		KERNEL(nothing, W_(x, 4), R_(z, 4));
+		POP();
+	}
+	fake_drain();
+	rig_read("records.jsonl");
+	ok(count(rig_read("events.jsonl"),
+		 "call 1 slot 1 piece 0 (nothing) and call 3 slot 1 piece 0 (nothing) share") == 1,
+	   "of two contradictions the first, %s", looked_up ? "short way" : "general way");
+	rig_stop();
+}
+
 /* Bounds: a forward of ten thousand calls, each of which reaches what all others reach; and one call on ten thousand places. */
 static void many(void)
 {
@@ -349,6 +377,8 @@ int main(int argc, char **argv)
 		good += (unsigned)random_forward(i);
 	is_u64(good, n, "random forwards: what is learned is what a walk over all bytes finds");
 	contracts();
+	of_two(0);
+	of_two(1);
 	many();
 	return tap_done();
 }
