@@ -323,6 +323,8 @@ MUTATIONS = [
     ("steady: readers are not noted", "tracker/steady.c", "\t\tnote_readers(c, w);\n", "\t\t;\n"),
     ("steady: a write gives no version", "tracker/steady.c", "\t\tr->ext->ver = rs_version_next(c->e);\n", ""),
     ("steady: a write leaves no moment", "tracker/steady.c", "\t\tr->ext->tick = tick;\n", ""),
+    ("steady: memory that nobody knows is not told", "tracker/steady.c", "(call->untracked ? RS_F_UNTRACKED : 0u) |", "0u |"),
+    ("steady: effects on the host are not told", "tracker/steady.c", "(call->host_effect ? RS_F_HOST_EFFECT : 0u)", "0u"),
     ("steady: enclosing windows see nothing", "tracker/steady.c", "!rs_window_outer(w) &&", "1 &&"),
     ("steady: process-wide windows see nothing", "tracker/steady.c", "!e->process && ", ""),
     ("steady: old look-ups count", "tracker/steady.c", "call->generation == rs_engine_generation(e)", "1"),

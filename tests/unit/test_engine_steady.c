@@ -174,6 +174,102 @@ static void races(void)
 	rig_order = 0;
 }
 
+/* Another thread's replay reads what its forward has not: a match only if nobody has written to that since. */
+static void written_since(int written)
+{
+	uint32_t *x, *y, *z;
+
+	start(RS_MODE_AUDIT);
+	x = words(1), y = words(1), z = words(1);
+	PUSH("forward:f");
+	OFTEN(ON(0, set, W_(y, 1)));
+	thr = second;
+	PUSH("forward:g");
+	ON(0, copy, W_(z, 1), R_(x, 1));
+	POP();
+	thr = first;
+	if (written)
+		SHORT(0, set, W_(y, 1));
+	thr = second;
+	PUSH("replay:g");
+	ON(0, copy, W_(z, 1), R_(x, 1), R_(y, 1));
+	POP();
+	thr = first;
+	POP();
+	ok(matches() == !written, "an input that the forward did not have, %s",
+	   written ? "written since" : "and nobody has written");
+	stop();
+}
+
+/* Another thread's forward reads what this one's has written last, of which it is not known to come before. */
+static void raced(void)
+{
+	uint32_t *x, *y, *z;
+	const char *events;
+
+	rig_order = 1;
+	start(RS_MODE_AUDIT);
+	for (unsigned q = 1; q < 3; q++)
+		rs_engine_queue_create(eng, thr, RIG_Q(q), 0);
+	x = words(1), y = words(1), z = words(1);
+	PUSH("forward:f");
+	OFTEN(ON(1, copy, W_(y, 1), R_(x, 1)));
+	rs_engine_synced_ctx(eng, 1);
+	SHORT(1, set, W_(y, 1));
+	thr = second;
+	PUSH("forward:g");
+	ON(2, copy, W_(z, 1), R_(y, 1));
+	POP();
+	thr = first;
+	POP();
+	rs_engine_synced_ctx(eng, 1);
+	thr = second;
+	PUSH("replay:g");
+	ON(2, copy, W_(z, 1), R_(y, 1));
+	POP();
+	rig_read("records.jsonl");
+	events = strstr(rig_read("events.jsonl"), "RS031");
+	ok(events && count(events, "\"name\":\"set\"") == 1,
+	   "a race with the write that came last");
+	stop();
+	rig_order = 0;
+}
+
+/* A call of the forward writes to memory that nobody knows, or has an effect on the host, and all else of it is steady. */
+static void flagged(int untracked, int host_effect, const char *code)
+{
+	uint64_t base, bytes;
+	uint32_t *x;
+
+	start(RS_MODE_AUDIT);
+	x = words(1);
+	for (unsigned replay = 0; replay < 2; replay++) {
+		struct rs_access a = {.addr = (uint64_t)x,
+				      .bytes = 4,
+				      .dir = RS_WRITE,
+				      .how = RS_HOW_PTX,
+				      .dense = 1};
+		struct rs_call call = {.name = "set",
+				       .ident = 1,
+				       .kind = RS_CALL_KERNEL,
+				       .q = RIG_Q(0),
+				       .access = &a,
+				       .naccess = 1,
+				       .untracked = (uint8_t)(untracked && !replay),
+				       .host_effect = (uint8_t)(host_effect && !replay)};
+
+		PUSH(replay ? "replay:f" : "forward:f");
+		OFTEN(ON(0, set, W_(x, 1)));
+		call.generation = rs_engine_generation(eng);
+		a.memory = rs_engine_lookup(eng, a.addr, &base, &bytes);
+		rs_engine_before(eng, thr, &call);
+		rs_engine_after(eng, thr, &call, 1);
+		POP();
+	}
+	ok(count(rig_read("records.jsonl"), code), "%s", code);
+	stop();
+}
+
 /* Between two calls of the forward another thread's replay was shown, on another stream, other bytes. */
 static void fenced(uint64_t seed)
 {
@@ -343,6 +439,11 @@ int main(void)
 	other_windows(1);
 	read_later();
 	races();
+	written_since(0);
+	written_since(1);
+	raced();
+	flagged(1, 0, "RS060");
+	flagged(0, 1, "RS020");
 	for (uint64_t seed = 1; seed < 10; seed++)
 		fenced(seed);
 	looked_up_before();
