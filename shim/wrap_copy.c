@@ -88,13 +88,16 @@ static void array(struct rs_call *call, struct rs_access *a, CUarray handle, str
 		       side);
 }
 
-/* waits: the form without a stream. dst, src, bytes: as for RS_ENTER_BYTES. */
+/*
+ * waits: the form without a stream; when it has returned the host may know of an end, so it is described each time. dst, src,
+ * bytes: as for RS_ENTER_BYTES.
+ */
 #define COPY_(sym, flavour, stream, params, args, describe, waits, dst, src, bytes)                \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
 		struct copy c;                                                                     \
 		CUresult r;                                                                        \
-		RS_ENTER_BYTES(t, sym, flavour, stream, args, dst, src, bytes);                    \
+		RS_ENTER_BYTES(t, sym, flavour, stream, args, dst, src, (waits) ? 0 : bytes);      \
 		begin(&c, t, RS_EP_##sym, stream, flavour);                                        \
 		describe;                                                                          \
 		c.call.synchronous &= waits;                                                       \
