@@ -287,7 +287,9 @@ void rs_profile_forward(struct rs_engine *e, const struct rs_segment *s)
 		p->longest = s->log.n;
 	for (i = 0; i < p->ncalls && p->calls[i] != calls; i++)
 		;
-	if (i == p->ncalls && p->ncalls < MOST_CALLS)
+	if (s->flags & RS_F_CAPTURE) /* its calls were not seen */
+		p->cut = 1;
+	else if (i == p->ncalls && p->ncalls < MOST_CALLS)
 		p->calls[p->ncalls++] = calls;
 	else if (i == p->ncalls)
 		p->cut = 1;
