@@ -357,8 +357,8 @@ def check_audit(directory):
        now["segments"][0]["preserve"]["why"] == "measured", "--force: what is not known is kept", third.stderr[-300:])
     ok(not [f for f in os.listdir(directory) if f.startswith("audit.json.")], "nothing else is left beside it")
     unwritable = ctl("audit", "--out", data, "-o", os.path.join(directory, "no", "where.json"), *command)
-    ok(unwritable.returncode == 125 and "no contract was written" in unwritable.stderr, "a contract that cannot be "
-       "written is no success", unwritable.stderr[-300:])
+    ok(unwritable.returncode == 125 and "where.json: No such file" in unwritable.stderr, "a contract that cannot be "
+       "written is said before the command runs", unwritable.stderr[-300:])
     status = ctl("audit", "--out", data, "--contract", os.path.join(directory, "f.json"), "--", "sh", "-c", "exit 3")
     ok(status.returncode == 3, "the command's own failure comes first", status.returncode)
 
@@ -404,10 +404,11 @@ def check_diff(directory):
     text, as_json = ctl("diff", path, other), ctl("diff", "--json", path, other)
     kinds = {d["kind"] for d in json.loads(as_json.stdout)}
     ok([(d["what"], d["new"]["bytes"]) for d in json.loads(as_json.stdout) if d["kind"] == "alias added"] ==
-       [("call 0 slot 0 piece 0 = call 1 slot 2 piece 0", 4)] * 2 or len(contract["segments"]) != 2,
+       [("call 0 slot 0 piece 0 = call 1 slot 2 piece 0", 4)],
        "and places that have come to share memory", as_json.stdout[:600])
     ok(text.returncode == as_json.returncode == 1 and
-       {"role", "windows", "state removed", "verdict", "calls", "size", "segment added", "field"} <= kinds and
+       {"role", "windows", "state removed", "verdict", "calls", "size", "segment added", "alias added",
+        "alias removed"} <= kinds and
        all(f": {k}" in text.stdout for k in kinds), "every kind of difference is told", kinds, text.stdout, removed)
     back = {d["kind"] for d in json.loads(ctl("diff", "--json", other, path).stdout)}
     ok({"state added", "segment removed"} <= back, "in both directions", back)
