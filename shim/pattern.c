@@ -260,6 +260,13 @@ static void draft(const struct rs_domain *d, const char *text, size_t len, struc
 		f->choice[i].tally = rs_tally_get(d, &f->choice[i], text, len);
 }
 
+/* The text of a step does not come again. */
+static int comes_once(const struct draft *f)
+{
+	return f->n == 1 && !f->contexts && f->choice[0].kind == RS_PATTERN_STEP &&
+	       f->choice[0].rule == RS_RULE_PLAIN;
+}
+
 /* NULL without memory, or where enough texts are kept. */
 static struct seen *keep(const struct draft *f, uint64_t hash)
 {
@@ -313,7 +320,7 @@ static const struct rs_choice *read_new(const struct rs_domain *d, const char *t
 	s = find(hash, &slot);
 	if (!s) {
 		draft(d, text, len, &f);
-		s = keep(&f, hash);
+		s = comes_once(&f) ? NULL : keep(&f, hash);
 		if (s)
 			__atomic_store_n(&table[slot], s, __ATOMIC_RELEASE);
 	}

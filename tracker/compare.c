@@ -396,8 +396,9 @@ void rs_replay_free(struct rs_engine *e, struct rs_replay *r)
 
 /*
  * The segment retires, or the run ends, and nobody has replayed it: what its replays would have been told is told of the
- * forward alone. No record is written and nothing is judged: that memory was freed is a note; that a stream overwrote or freed what
- * another one was still reading is an error of the forward's own. A program may have any number of such forwards.
+ * forward alone. No record is written and nothing is judged: that memory was freed is a note, and none in a program that replays
+ * nothing at all; that a stream overwrote or freed what another one was still reading is an error of the forward's own. A
+ * program may have any number of such forwards.
  */
 void rs_segment_tell(struct rs_engine *e, struct rs_segment *s)
 {
@@ -411,7 +412,7 @@ void rs_segment_tell(struct rs_engine *e, struct rs_segment *s)
 					   .len = races[i]->len,
 					   .writer = races[i]->writer};
 
-		if (c.alloc && e->told_alone++ < MOST_ALONE)
+		if (c.alloc && (!i || e->stats.replays) && e->told_alone++ < MOST_ALONE)
 			report(e, &r, &o, i ? RS_FINDING_FREED_EARLY : RS_FINDING_UNORDERED, &c,
 			       c.off);
 	}
