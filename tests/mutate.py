@@ -325,6 +325,7 @@ MUTATIONS = [
     ("steady: a write leaves no moment", "tracker/steady.c", "\t\tr->ext->tick = tick;\n", ""),
     ("steady: memory that nobody knows is not told", "tracker/steady.c", "(call->untracked ? RS_F_UNTRACKED : 0u) |", "0u |"),
     ("steady: effects on the host are not told", "tracker/steady.c", "(call->host_effect ? RS_F_HOST_EFFECT : 0u)", "0u"),
+    ("steady: versions of whole buffers are none", "tracker/steady.c", "!e->config.buffers && ", ""),
     ("steady: enclosing windows see nothing", "tracker/steady.c", "!rs_window_outer(w) &&", "1 &&"),
     ("steady: process-wide windows see nothing", "tracker/steady.c", "!e->process && ", ""),
     ("steady: old look-ups count", "tracker/steady.c", "call->generation == rs_engine_generation(e)", "1"),

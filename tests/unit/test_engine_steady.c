@@ -270,6 +270,36 @@ static void flagged(int untracked, int host_effect, const char *code)
 	stop();
 }
 
+/* With versions of whole buffers a write to the one half is one to the other, which another thread's forward has read. */
+static void whole_buffers(void)
+{
+	const struct rs_engine_config config = {
+		.mode = RS_MODE_PRESERVE, .verify = 1, .buffers = 1};
+	struct rs_engine_stats s;
+	uint32_t *x, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	rs_thread_destroy(thr);
+	rs_engine_destroy(eng);
+	eng = rs_engine_create(&config, &fake_ops, rec);
+	first = thr = rs_thread_create(eng);
+	second = rs_thread_create(eng);
+	STEP(1);
+	x = words(8), y = words(1);
+	PUSH("forward:f");
+	OFTEN(ON(0, set, {x, 4, 4, RS_WRITE, 0, 0}));
+	thr = second;
+	PUSH("forward:g");
+	ON(0, copy, W_(y, 1), R_(x, 4));
+	POP();
+	thr = first;
+	SHORT(0, set, {x, 4, 4, RS_WRITE, 0, 0});
+	rs_engine_stats(eng, &s);
+	ok(s.snapshot_bytes, "the other half of a buffer is kept");
+	POP();
+	stop();
+}
+
 /* Between two calls of the forward another thread's replay was shown, on another stream, other bytes. */
 static void fenced(uint64_t seed)
 {
@@ -442,6 +472,7 @@ int main(void)
 	written_since(0);
 	written_since(1);
 	raced();
+	whole_buffers();
 	flagged(1, 0, "RS060");
 	flagged(0, 1, "RS020");
 	for (uint64_t seed = 1; seed < 10; seed++)
