@@ -235,8 +235,8 @@ static void raced(void)
 	rig_order = 0;
 }
 
-/* A call of the forward writes to memory that nobody knows, or has an effect on the host, and all else of it is steady. */
-static void flagged(int untracked, int host_effect, const char *code)
+/* A call of the forward does more than its accesses tell, or does not run at all now, and else all of it is steady. */
+static void flagged(struct rs_call more, const char *code)
 {
 	uint64_t base, bytes;
 	uint32_t *x;
@@ -249,15 +249,14 @@ static void flagged(int untracked, int host_effect, const char *code)
 				      .dir = RS_WRITE,
 				      .how = RS_HOW_PTX,
 				      .dense = 1};
-		struct rs_call call = {.name = "set",
-				       .ident = 1,
-				       .kind = RS_CALL_KERNEL,
-				       .q = RIG_Q(0),
-				       .access = &a,
-				       .naccess = 1,
-				       .untracked = (uint8_t)(untracked && !replay),
-				       .host_effect = (uint8_t)(host_effect && !replay)};
+		struct rs_call call = replay ? (struct rs_call){0} : more;
 
+		call.name = "set";
+		call.ident = 1;
+		call.kind = RS_CALL_KERNEL;
+		call.q = RIG_Q(0);
+		call.access = &a;
+		call.naccess = 1;
 		PUSH(replay ? "replay:f" : "forward:f");
 		OFTEN(ON(0, set, W_(x, 1)));
 		call.generation = rs_engine_generation(eng);
@@ -473,8 +472,10 @@ int main(void)
 	written_since(1);
 	raced();
 	whole_buffers();
-	flagged(1, 0, "RS060");
-	flagged(0, 1, "RS020");
+	flagged((struct rs_call){.untracked = 1}, "RS060");
+	flagged((struct rs_call){.host_effect = 1}, "RS020");
+	flagged((struct rs_call){.everything = 1}, "RS050");
+	flagged((struct rs_call){.capturing = 1}, "RS030");
 	for (uint64_t seed = 1; seed < 10; seed++)
 		fenced(seed);
 	looked_up_before();
