@@ -460,10 +460,11 @@ static struct rs_timing *op_begins(struct rs_engine *e, struct rs_queue q, enum 
 
 static int op_ended(struct rs_engine *e, struct rs_queue q, struct rs_timing *t, int err)
 {
-	const struct rs_devops *real = e->costing->real;
+	const struct rs_devops *real;
 
-	if (!t)
+	if (!t) /* without costs, too */
 		return err;
+	real = e->costing->real;
 	if (!err && !real->mark(real->opaque, q, &t->to)) {
 		run(e, t);
 		return 0;
