@@ -22,9 +22,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *entries;
 static uint32_t lists; /* atomic: lists with something in them */
 
-void rs_capture_began(struct rs_tls *t, struct rs_queue q)
+void rs_capture_began(struct rs_queue q)
 {
-	(void)t;
 	RS_ENGINE(rs_engine_capture_begin(rs_state.engine, q));
 }
 

@@ -25,7 +25,7 @@ struct rs_captured_list {
 	size_t n;
 };
 
-void rs_capture_began(struct rs_tls *t, struct rs_queue q);
+void rs_capture_began(struct rs_queue q);
 /* Around a captured call that is not described, but makes a node: memory, or an event. */
 void rs_capture_unseen(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int begins);
 /* Before the driver ends the capture; and after, if it is over. graph NULL: none has come of it. */

@@ -88,7 +88,7 @@ HOST(cuStreamAddCallback_ptsz, RS_PTSZ, P_C, A_C)
 static void began(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
 {
 	__atomic_fetch_add(&rs_state.captures, 1, __ATOMIC_RELAXED);
-	rs_capture_began(t, rs_queue_of(t, stream, flavour));
+	rs_capture_began(rs_queue_of(t, stream, flavour));
 }
 
 #define BEGIN(sym, flavour, params, args)                                                          \

@@ -68,13 +68,25 @@ struct rs_capture *rs_capture_ref(struct rs_capture *c)
 	return c;
 }
 
+/* With its own copies of the program's mappings. Inner lock held. */
+static void drop_shadow(struct rs_engine *inner, struct rs_alloc *a)
+{
+	struct rs_mapping *m;
+
+	while ((m = a->mappings)) {
+		a->mappings = m->next;
+		free(m);
+	}
+	rs_alloc_drop(inner, a);
+}
+
 static void free_shadows(struct rs_capture *c)
 {
 	struct rs_shadow *s, *tmp;
 
 	HASH_ITER (hh, c->shadows, s, tmp) {
 		HASH_DEL(c->shadows, s);
-		rs_alloc_drop(c->inner, s->alloc);
+		drop_shadow(c->inner, s->alloc);
 		free(s);
 	}
 }
@@ -210,7 +222,7 @@ void rs_engine_capture_unseen(struct rs_engine *e, struct rs_queue q, int begins
 /* --- memory --------------------------------------------------------------------------------------- */
 
 /* The program's mappings of a backing, as they are now: where its bytes can be reached. */
-static int copy_mappings(struct rs_engine *inner, struct rs_alloc *to, const struct rs_alloc *from)
+static int copy_mappings(struct rs_alloc *to, const struct rs_alloc *from)
 {
 	const struct rs_mapping *m;
 
@@ -224,7 +236,6 @@ static int copy_mappings(struct rs_engine *inner, struct rs_alloc *to, const str
 		copy->next = to->mappings;
 		to->mappings = copy;
 	}
-	(void)inner;
 	return 0;
 }
 
@@ -264,10 +275,10 @@ struct rs_alloc *rs_capture_alloc(struct rs_engine *inner, struct rs_alloc *from
 	a->birth = from->birth; /* as the windows' beginning, by the program's clock */
 	a->shared = from->shared;
 	s->alloc = a;
-	if (!copy_mappings(inner, a, from) && !copy_regions(a, from))
+	if (!copy_mappings(a, from) && !copy_regions(a, from))
 		HASH_ADD(hh, c->shadows, serial, sizeof(s->serial), s);
 	if (!s->hh.tbl) {
-		rs_alloc_drop(inner, a);
+		drop_shadow(inner, a);
 		free(s);
 		return NULL;
 	}

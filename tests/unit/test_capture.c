@@ -330,15 +330,7 @@ static void test_results_in_order(void)
 		c = capture_step(ORIGIN);
 		*delta = 0;
 		rs_capture_launches(c, RIG_Q(3));
-		for (unsigned i = 0; i < cap.n; i++) {
-			struct fake_op op = cap.node[i];
-
-			if (op.kind == FAKE_CALL) {
-				op.arg = malloc(sizeof(struct rig_body));
-				memcpy(op.arg, cap.node[i].arg, sizeof(struct rig_body));
-			}
-			fake_enqueue(RIG_Q(3), op);
-		}
+		run_nodes(3);
 		fake_event_record(NULL, RIG_Q(3), &event); /* the graph's end, before our copy */
 		rs_capture_launched(c, RIG_Q(3), 1, 1);
 		fake_event_wait(NULL, RIG_Q(4), event);
