@@ -52,6 +52,9 @@ char *rs_contract_state_name(const json_t *state);
 /* contract_alias.c: an "alias" line as the document has it; its name; into an object by names, which takes it over. */
 json_t *rs_contract_alias_of(const json_t *line);
 char *rs_contract_alias_name(const json_t *alias);
+/* The elements of a segment's list as an object, by their names. A new reference. */
+json_t *rs_contract_by_name(const json_t *segment, const char *list,
+			    char *(*name_of)(const json_t *));
 void rs_contract_alias_put(json_t *all, json_t *alias);
 /* What differs between the aliases of two segments: fn(arg, kind, name, old, new). */
 typedef void rs_contract_alias_fn(void *arg, const char *kind, const char *what, json_t *old,

@@ -81,22 +81,6 @@ void rs_contract_alias_put(json_t *all, json_t *alias)
 	free(name);
 }
 
-static json_t *by_name(const json_t *segment)
-{
-	json_t *o = json_object(), *a;
-	size_t i;
-
-	json_array_foreach(json_object_get(segment, "aliases"), i, a)
-	{
-		char *name = rs_contract_alias_name(a);
-
-		if (name)
-			json_object_set(o, name, a);
-		free(name);
-	}
-	return o;
-}
-
 /* Told of in every forward that was seen? */
 static int is_constant(const json_t *segment, const json_t *alias)
 {
@@ -110,7 +94,8 @@ static json_t *bytes_of(const json_t *alias)
 
 void rs_contract_alias_diff(const json_t *a, const json_t *b, rs_contract_alias_fn *fn, void *arg)
 {
-	json_t *old = by_name(a), *new = by_name(b), *x, *other;
+	json_t *old = rs_contract_by_name(a, "aliases", rs_contract_alias_name);
+	json_t *new = rs_contract_by_name(b, "aliases", rs_contract_alias_name), *x, *other;
 	const char *name;
 
 	json_object_foreach(old, name, x)

@@ -30,14 +30,15 @@ static void member(json_t *out, const char *segment, const char *kind, const cha
 		tell(out, segment, kind, what, x, y);
 }
 
-static json_t *states_by_name(const json_t *segment)
+json_t *rs_contract_by_name(const json_t *segment, const char *list,
+			    char *(*name_of)(const json_t *))
 {
 	json_t *o = json_object(), *s;
 	size_t i;
 
-	json_array_foreach(json_object_get(segment, "state"), i, s)
+	json_array_foreach(json_object_get(segment, list), i, s)
 	{
-		char *name = rs_contract_state_name(s);
+		char *name = name_of(s);
 
 		if (name)
 			json_object_set(o, name, s);
@@ -48,7 +49,8 @@ static json_t *states_by_name(const json_t *segment)
 
 static void states(json_t *out, const char *segment, const json_t *a, const json_t *b)
 {
-	json_t *old = states_by_name(a), *new = states_by_name(b), *s;
+	json_t *old = rs_contract_by_name(a, "state", rs_contract_state_name);
+	json_t *new = rs_contract_by_name(b, "state", rs_contract_state_name), *s;
 	const char *name;
 
 	json_object_foreach(old, name, s)
