@@ -266,7 +266,7 @@ void rs_block_put(struct rs_engine *e, struct rs_block *b)
 {
 	pthread_mutex_lock(&e->memory_lock);
 	if (b->framed) {
-		rs_frame_put(e, b);
+		rs_frame_put(b);
 		pthread_mutex_unlock(&e->memory_lock);
 		return;
 	}

@@ -96,9 +96,9 @@ struct rs_block *rs_frame_get(struct rs_engine *e, const struct rs_op *op)
 	return f ? rs_block_ready(e, &f->block, op->to) : NULL;
 }
 
-void rs_frame_put(struct rs_engine *e, struct rs_block *b)
+/* memory_lock held. */
+void rs_frame_put(struct rs_block *b)
 {
-	(void)e;
 	b->free = 1;
 }
 

@@ -4,8 +4,8 @@
  *
  * On each of them it has a mark before its first call and one after its last: an interval. Its time is the length of their
  * union: what runs side by side counts once, and what one queue does long before the others are ready (a prefetch) leaves no
- * gap to be counted. The tool's own operations make the interval of their queue shorter. Queues beyond RS_LANES + 1 of a window are not looked at, nor are those of other contexts, whose
- * times cannot be compared.
+ * gap to be counted. The tool's own operations make the interval of their queue shorter. Queues beyond RS_LANES + 1 of a
+ * window are not looked at, nor are those of other contexts, whose times cannot be compared.
  *
  * Callers: timing.c, access.c. Locks: as each function's declaration says.
  */

@@ -54,7 +54,7 @@ struct rs_remapping {
 
 /* frame.c */
 struct rs_block *rs_frame_get(struct rs_engine *e, const struct rs_op *op); /* no lock */
-void rs_frame_put(struct rs_engine *e, struct rs_block *b);		    /* memory_lock held */
+void rs_frame_put(struct rs_block *b);					    /* memory_lock held */
 void rs_frame_set_shown(struct rs_engine *e, struct rs_frame *f, int shown);
 uint64_t rs_frame_token(const struct rs_frame *f);
 uint64_t rs_frame_addr(const struct rs_frame *f);

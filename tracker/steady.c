@@ -7,7 +7,7 @@
  * All of that is found out before anything is changed. What does not fit goes the general way (access.c), which does the
  * same for any call: this one only leaves out what would have no effect.
  *
- * Callers: follow.c, with engine.lock held. Allocates nothing but the log.
+ * Callers: follow.c, with engine.lock held. Allocates nothing but the log and the thread's scratch.
  */
 #include <stdlib.h>
 
