@@ -249,8 +249,10 @@ static void flagged(struct rs_call more, const char *code)
 				      .dir = RS_WRITE,
 				      .how = RS_HOW_PTX,
 				      .dense = 1};
-		struct rs_call call = replay ? (struct rs_call){0} : more;
+		struct rs_call call = {0};
 
+		if (!replay)
+			call = more;
 		call.name = "set";
 		call.ident = 1;
 		call.kind = RS_CALL_KERNEL;
