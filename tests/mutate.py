@@ -22,7 +22,7 @@ BUILD = os.path.relpath(os.environ.get("RS_BUILD") or os.path.join(TOP, "build")
 WORKERS = os.cpu_count() or 1
 CPU_SECONDS = 60  # a test takes a few
 TESTS = ["test_engine_steady", "test_ere", "test_pattern", "test_engine_ranges",
-         "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_readers", "test_engine_places",
+         "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_refused", "test_engine_readers", "test_engine_places",
          "test_engine_notes", "test_arena", "test_capture",
          "test_engine_options", "test_engine_calm", "test_engine_words", "test_engine_costs", "test_gather", "test_gather_random", "test_terms", "test_contract",
          "test_engine_where", "test_engine_stall", "test_engine_random", "test_engine_faults"]
@@ -303,6 +303,14 @@ MUTATIONS = [
      "\tif (op->failed && op->words)\n\t\top->words->failed = 1;", ""),
     ("faults: a restore that failed was made", "tracker/oplist.c",
      "\t\tif (op->rec)\n\t\t\top->rec->flags |= RS_F_LOST;", "\t\t;"),
+    ("faults: what nobody waited for is vouched for", "tracker/oplist.c", "\t\tif (l->refused)\n", "\t\tif (0)\n"),
+    ("faults: who did not wait once never does", "tracker/oplist.c",
+     "\tif (op->failed && op->fence && a)\n", "\tif (0)\n"),
+    ("faults: what a stream may not wait for is not waited for", "tracker/oplist.c",
+     "\t\terr = rs_remap_wait(e, mask, 0);", "\t\t;"),
+    ("faults: a pre-image of who knows what", "tracker/oplist.c", " || op->kind == RS_OP_KEEP ||", " ||"),
+    ("faults: a free waits for what is over", "tracker/engine.c",
+     "RS_QBIT(a->fence - 1) & e->fence_queues", "RS_QBIT(a->fence - 1)"),
     ("draws: each is the first one", "tracker/generator.c",
      "d = &w->seg->draws.v[w->draw_at++];", "d = &w->seg->draws.v[0];"),
     ("draws: the generator goes on although a replay was served", "tracker/generator.c", "\treturn served;", "\treturn 0;"),

@@ -482,7 +482,7 @@ void rs_access_windows(struct rs_callstate *c, const struct rs_thread *t)
 static void respect_fence(struct rs_callstate *c, struct rs_alloc *a)
 {
 	if (rs_must_wait(c->e, a, c->q)) {
-		rs_oplist_order(c->l, RS_QBIT(a->fence - 1), c->q);
+		rs_oplist_fence(c->l, RS_QBIT(a->fence - 1), a, c->q);
 		if (c->q < 63)
 			__atomic_fetch_or(&a->fence_ordered, RS_QBIT(c->q), __ATOMIC_RELAXED);
 	}
@@ -519,7 +519,7 @@ static void everything(struct rs_callstate *c)
 	uint32_t i;
 
 	e->stats.unknown_writers++;
-	rs_oplist_order(c->l, __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED), c->q);
+	rs_oplist_fence(c->l, __atomic_load_n(&e->fence_queues, __ATOMIC_RELAXED), NULL, c->q);
 	e->touched_all |= RS_QBIT(c->q);
 	e->loose_all = rs_version_next(e);
 	for (s = e->pending; s; s = s->next)

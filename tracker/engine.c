@@ -296,7 +296,7 @@ struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, 
 		if (a->fence) {
 			uint32_t id = rs_queue_id(e, t, q);
 
-			rs_oplist_order(&list, RS_QBIT(a->fence - 1), id);
+			rs_oplist_fence(&list, RS_QBIT(a->fence - 1) & e->fence_queues, a, id);
 		}
 		if (a->kind != RS_ALLOC_GLOBAL)
 			rs_windows_balance(e, t, -(int64_t)a->size);

@@ -31,7 +31,6 @@ struct gather {
 	struct rs_engine *e;
 	struct rs_op *op;
 	uint32_t n;
-	uint8_t unordered; /* nothing may be shown to a replay */
 	struct rs_queue q;
 	uint32_t *restore; /* those among op, by allocation and offset */
 	uint32_t nrestore;
@@ -166,8 +165,6 @@ static int prepare(struct gather *g, struct rs_op *op)
 	const struct rs_keep *from = op->kind == RS_OP_RESTORE ? op->keep : op->guard;
 	int err = op->kind == RS_OP_RESTORE ? rs_op_may_restore(op) : rs_op_room(g->e, op);
 
-	if (op->kind == RS_OP_RESTORE && g->unordered && !op->back)
-		err = -EDEADLK;
 	if (err || op->kind == RS_OP_KEEP)
 		return err;
 	err = rs_order_now(g->e, rs_block_users(g->e, from->block), op->to);
@@ -302,11 +299,11 @@ static int make_room(struct gather *g, uint32_t n)
 
 uint32_t rs_gather_run(struct rs_engine *e, struct rs_oplist *l, uint32_t i)
 {
-	struct gather g = {.e = e, .op = &l->v[i], .unordered = l->unordered};
+	struct gather g = {.e = e, .op = &l->v[i]};
 
 	if (g.op->kind == RS_OP_DIFF)
 		return rs_thin_diffs(e, g.op, l->n - i);
-	g.n = length(e, g.op, l->n - i);
+	g.n = l->unordered ? 0 : length(e, g.op, l->n - i); /* then each is looked at by itself */
 	if (!g.n || make_room(&g, g.n))
 		return 0;
 	g.q = rs_queue_of(e, g.op->to);

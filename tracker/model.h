@@ -388,6 +388,7 @@ struct rs_replay {
 	uint64_t event;		 /* 0: nothing to wait for */
 	uint64_t ctx;		 /* of the event */
 	uint64_t fenced;	 /* queue bits of the fences that its window has set */
+	uint64_t refusals;	 /* engine.refusals when it set the first of them */
 	uint8_t covered;  /* when the event has passed, so has everything behind those fences */
 	uint8_t captured; /* nothing of it has run: it is judged when its graph is launched */
 	struct rs_replay *next;
@@ -496,6 +497,7 @@ struct rs_engine {
 	struct rs_window *process;	     /* start/end windows */
 	uint64_t generation; /* queues destroyed so far: cached ids of older ones are void */
 	uint32_t fences[64]; /* bit by bit of fence_queues: records in flight with such a fence */
+	uint64_t refusals;   /* so often somebody has not waited for a fence */
 	uint64_t stalling; /* atomic: queues that may wait for memory, see rs_engine_queue_stalls */
 	uint64_t used_since;  /* atomic: of those, the ones with calls after the stall */
 	uint64_t touched_all; /* queues whose calls may have touched anything */

@@ -21,6 +21,7 @@ void rs_oplist_init(struct rs_oplist *l)
 	l->cap = sizeof(l->fixed) / sizeof(l->fixed[0]);
 	l->overflow = 0;
 	l->unordered = l->borrowed = 0;
+	l->refused = 0;
 	l->timing = NULL;
 }
 
@@ -60,6 +61,23 @@ void rs_oplist_order(struct rs_oplist *l, uint64_t mask, uint32_t to)
 	op = rs_oplist_add(l, RS_OP_ORDER, to);
 	if (op)
 		op->mask = mask;
+	else
+		l->unordered = 1;
+}
+
+void rs_oplist_fence(struct rs_oplist *l, uint64_t mask, struct rs_alloc *a, uint32_t to)
+{
+	uint32_t n = l->n;
+
+	rs_oplist_order(l, mask, to);
+	if (l->n == n) {
+		l->refused |= l->unordered ? mask : 0;
+		return;
+	}
+	l->v[n].fence = 1;
+	l->v[n].alloc = a;
+	if (a)
+		a->refs++;
 }
 
 struct rs_queue rs_queue_of(struct rs_engine *e, uint32_t id)
@@ -119,6 +137,9 @@ int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to)
 	for (id = 0; id < n && !err; id++)
 		if (id != to && mask & RS_QBIT(id))
 			err = order_one(e, id, q);
+	/* the driver has refused: then the host does the waiting, where it can */
+	if (err && err != -EXDEV && err != -EDEADLK && !e->outer && e->ops->event_within)
+		err = rs_remap_wait(e, mask, 0);
 	return err;
 }
 
@@ -242,7 +263,7 @@ int rs_op_exchange(struct rs_engine *e, struct rs_op *op)
 
 static int run_one(struct rs_engine *e, struct rs_op *op)
 {
-	if (op->alloc && (!op->addr || rs_remap_is_lost(op->alloc)))
+	if (op->alloc && !op->fence && (!op->addr || rs_remap_is_lost(op->alloc)))
 		return -EFAULT; /* unmapped, or in pieces */
 	switch ((enum rs_op_kind)op->kind) {
 	case RS_OP_ORDER:
@@ -280,6 +301,26 @@ static int shows_or_restores(const struct rs_op *op)
 	return op->kind == RS_OP_RESTORE || op->kind == RS_OP_SWAP || op->kind == RS_OP_REMAP;
 }
 
+/*
+ * Somebody's call has not waited for what the shim itself has put behind these queues (bits): it may see, or write into, the
+ * bytes of a replay that is over. Neither that replay nor what is open now can be vouched for; the next call tries again.
+ */
+static void fences_refused(struct rs_engine *e, uint64_t mask)
+{
+	struct rs_segment *s;
+	struct rs_replay *r;
+	struct rs_window *w;
+
+	e->stats.internal_errors++;
+	e->refusals++;
+	for (s = e->pending; s; s = s->next)
+		s->flags |= s->open ? RS_F_INTERNAL : 0u;
+	for (w = e->replays; w; w = w->next_replay)
+		w->rec->flags |= RS_F_INTERNAL;
+	for (r = e->flight; r; r = r->next)
+		r->flags |= r->fenced & mask ? RS_F_INTERNAL : 0u;
+}
+
 /* Account for one operation and undo in the model what the device did not do. engine.lock is held. */
 static void settle(struct rs_engine *e, struct rs_op *op)
 {
@@ -294,6 +335,8 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 		e->stats.thinned_bytes -= op->len;
 	if (op->failed && op->kind == RS_OP_MOVE)
 		op->guard->replaced = 0;
+	if (op->failed && op->fence && a)
+		__atomic_fetch_and(&a->fence_ordered, ~RS_QBIT(op->to), __ATOMIC_RELAXED);
 	if (op->failed && shows_or_restores(op)) {
 		if (op->rec)
 			op->rec->flags |= RS_F_LOST;
@@ -359,10 +402,14 @@ static void settle_borrowed(struct rs_engine *e, const struct rs_oplist *l)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* what is put back must come back; its record knows that it came in no order */
+/*
+ * Behind an order that could not be made nothing may be shown, and what is there is nobody's to keep. What is put back must
+ * come back; its record knows that it came in no order.
+ */
 static int is_forbidden(const struct rs_oplist *l, const struct rs_op *op)
 {
-	return l->unordered && !op->back && shows_or_restores(op);
+	return l->unordered && ((!op->back && shows_or_restores(op)) || op->kind == RS_OP_KEEP ||
+				op->kind == RS_OP_DIGEST);
 }
 
 void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)
@@ -380,6 +427,7 @@ void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)
 		if (i >= gathered)
 			op->failed = is_forbidden(l, op) || run_one(e, op);
 		l->unordered |= op->failed && op->kind == RS_OP_ORDER;
+		l->refused |= op->failed && op->fence ? op->mask : 0;
 		if (l->unordered && op->rec)
 			op->unordered = 1;
 	}
@@ -393,6 +441,8 @@ void rs_oplist_run(struct rs_engine *e, struct rs_oplist *l)
 		pthread_mutex_lock(&e->lock);
 		for (i = 0; i < l->n; i++)
 			settle(e, &l->v[i]);
+		if (l->refused)
+			fences_refused(e, l->refused);
 		pthread_mutex_unlock(&e->lock);
 	}
 	if (l->v != l->fixed)

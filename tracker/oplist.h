@@ -44,6 +44,7 @@ struct rs_op {
 	struct rs_thin *thin;	  /* DIFF */
 	struct rs_timing *timing; /* MARK */
 	uint8_t unordered;	  /* an earlier order of the list failed */
+	uint8_t fence; /* ORDER: behind work of the shim's own, on alloc if that is set */
 	/* SWAP, RESTORE: P2 returns; without a device that swaps, it is copied. MARK: of the window's end */
 	uint8_t back;
 	uint8_t flies; /* until it is settled: of mapped memory, see rs_remap_bind */
@@ -51,9 +52,11 @@ struct rs_op {
 struct rs_oplist {
 	struct rs_op *v;
 	uint32_t n, cap;
-	uint8_t overflow;  /* an operation was lost for lack of memory */
-	uint8_t unordered; /* an order could not be made: nothing may be shown to a replay */
+	uint8_t overflow; /* an operation was lost for lack of memory */
+	/* an order could not be made: nothing may be shown to a replay, and what is there may be anything */
+	uint8_t unordered;
 	uint8_t borrowed; /* only digests, of words and allocations that stay without a reference */
+	uint64_t refused; /* queue bits of fences that could not be kept */
 	struct rs_timing
 		*timing; /* the window that it is part of, if that is measured; a reference */
 	struct rs_op fixed[24];
@@ -62,6 +65,11 @@ struct rs_oplist {
 void rs_oplist_init(struct rs_oplist *l);
 struct rs_op *rs_oplist_add(struct rs_oplist *l, enum rs_op_kind kind, uint32_t to);
 void rs_oplist_order(struct rs_oplist *l, uint64_t mask, uint32_t to);
+/*
+ * The same for the shim's own last work on the bytes of a (NULL: of any), which the program knows nothing of: whoever relies
+ * on it when it cannot be made is vouched for no more.
+ */
+void rs_oplist_fence(struct rs_oplist *l, uint64_t mask, struct rs_alloc *a, uint32_t to);
 struct rs_queue rs_queue_of(struct rs_engine *e, uint32_t id); /* takes engine.lock */
 /* Now, without engine.lock: everything enqueued so far on the queues of mask comes before what follows on `to`. */
 int rs_order_now(struct rs_engine *e, uint64_t mask, uint32_t to);

@@ -506,6 +506,8 @@ void rs_write_piecewise(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
  */
 void rs_fence(struct rs_engine *e, struct rs_alloc *a, uint32_t q, struct rs_replay *rec)
 {
+	if (!rec->fenced)
+		rec->refusals = e->refusals;
 	if (!(rec->fenced & RS_QBIT(q))) {
 		rec->fenced |= RS_QBIT(q);
 		e->fences[q < 63 ? q : 63]++;

@@ -63,6 +63,7 @@ int rs_remap_fits(const struct rs_engine *e, const struct rs_alloc *a)
 static int may_wait(const struct rs_engine *e)
 {
 	return !__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&e->remapping.vain, __ATOMIC_RELAXED) &&
 	       !__atomic_load_n(&e->remapping.hosted, __ATOMIC_RELAXED);
 }
 
@@ -117,8 +118,10 @@ int rs_remap_wait(struct rs_engine *e, uint64_t mask, int force)
 	for (id = 0; id < n && !err; id++)
 		if (mask & RS_QBIT(id))
 			err = wait_for_queue(e, id, PATIENCE_NS);
-	if (err == -ETIMEDOUT) /* this program lets the device wait for the host */
+	if (err == -ETIMEDOUT) { /* this program lets the device wait for the host */
 		__atomic_store_n(&e->remapping.off, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&e->remapping.vain, 1, __ATOMIC_RELAXED);
+	}
 	return err;
 }
 

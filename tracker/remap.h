@@ -49,6 +49,7 @@ struct rs_remapping {
 	uint32_t paused; /* the program is changing its mappings */
 	uint8_t wanted;	 /* atomic: somebody has asked for it */
 	uint8_t off;	 /* atomic: it does not work here */
+	uint8_t vain;	 /* atomic: the host has waited in vain once */
 	uint8_t seen;	 /* atomic: there was memory for which it would */
 };
 

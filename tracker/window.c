@@ -499,6 +499,8 @@ static void launch_record(struct rs_engine *e, struct rs_oplist *l, struct rs_re
 		r->flags |= RS_F_INTERNAL;
 	}
 	pthread_mutex_lock(&e->lock);
+	if (r->fenced && r->refusals != e->refusals)
+		r->flags |= RS_F_INTERNAL;
 	__atomic_store_n(e->flight_end, r, __ATOMIC_RELAXED);
 	e->flight_end = &r->next;
 	pthread_mutex_unlock(&e->lock);

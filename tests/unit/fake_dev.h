@@ -88,12 +88,13 @@ static struct {
 	int fail_more;		   /* after such a copy as many more, each of its own */
 	int fail_digest;	   /* as fail_copy, and after it fail_digests more */
 	int fail_digests;
-	int fail_result;	   /* as fail_alloc, of result words */
-	uint64_t copies, moves;	   /* that were asked for */
-	uint64_t digests, batches; /* of one range, of many */
-	int fail_diff;		   /* as fail_copy */
-	uint64_t diffs, pairs;	   /* comparisons of one pair, of many */
-	uint64_t overlaps;	   /* of copies within a move, whose order nobody knows */
+	int fail_result;			 /* as fail_alloc, of result words */
+	uint64_t copies, moves;			 /* that were asked for */
+	uint64_t digests, batches;		 /* of one range, of many */
+	int fail_diff;				 /* as fail_copy */
+	int fail_record, fail_wait, fail_within; /* as fail_alloc, of events */
+	uint64_t diffs, pairs;			 /* comparisons of one pair, of many */
+	uint64_t overlaps; /* of copies within a move, whose order nobody knows */
 	uint64_t live_blocks;
 	struct fake_block *blocks;
 	struct fake_frame *mapped;  /* what is mapped where, by the test and by remap */
@@ -241,6 +242,12 @@ static inline void fake_block_free(struct fake_block *b)
 	free(b);
 }
 
+/* Is it the turn of one that fails? */
+static int fake_turn(int *count)
+{
+	return *count < 0 || (*count && !--*count);
+}
+
 static int fake_alloc(void *o, struct rs_queue q, uint64_t bytes, uint64_t *ret_addr)
 {
 	struct fake_block *b;
@@ -248,7 +255,7 @@ static int fake_alloc(void *o, struct rs_queue q, uint64_t bytes, uint64_t *ret_
 
 	(void)o;
 	(void)q;
-	if (fake.fail_alloc < 0 || (fake.fail_alloc && !--fake.fail_alloc))
+	if (fake_turn(&fake.fail_alloc))
 		return -ENOMEM;
 	b = aligned_alloc(256, 256 + (bytes + 255) / 256 * 256);
 	if (!b)
@@ -425,6 +432,8 @@ static void fake_result_free(void *o, uint64_t *words)
 static int fake_event_record(void *o, struct rs_queue q, uint64_t *ret)
 {
 	(void)o;
+	if (fake_turn(&fake.fail_record))
+		return -EIO;
 	if (fake.nevents == fake.cap) {
 		fake.cap = fake.cap ? fake.cap * 2 : 256;
 		fake.event = realloc(fake.event, fake.cap * sizeof(*fake.event));
@@ -438,6 +447,8 @@ static int fake_event_record(void *o, struct rs_queue q, uint64_t *ret)
 static int fake_event_wait(void *o, struct rs_queue q, uint64_t event)
 {
 	(void)o;
+	if (fake_turn(&fake.fail_wait))
+		return -EIO;
 	return fake_enqueue(q, (struct fake_op){.kind = FAKE_WAIT, .event = event - 1});
 }
 
@@ -464,7 +475,7 @@ static int fake_mark(void *o, struct rs_queue q, uint64_t *ret)
 {
 	int r;
 
-	if (fake.fail_mark < 0 || (fake.fail_mark && !--fake.fail_mark))
+	if (fake_turn(&fake.fail_mark))
 		return -EXDEV;
 	r = fake_event_record(o, q, ret);
 	fake.live_marks += !r;
@@ -553,7 +564,7 @@ static int fake_frame_make(uint64_t bytes, int fd, uint64_t *ret_frame, uint64_t
 
 static int fake_frame_fails(void)
 {
-	return fake.fail_frame < 0 || (fake.fail_frame && !--fake.fail_frame);
+	return fake_turn(&fake.fail_frame);
 }
 
 static int fake_frame_alloc(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes,
@@ -639,7 +650,7 @@ static int fake_event_within(void *o, uint64_t event, uint64_t ns)
 {
 	(void)o;
 	(void)ns;
-	if (fake.lost)
+	if (fake.lost || fake_turn(&fake.fail_within))
 		return -EIO;
 	fake_drain();
 	return fake.event[event - 1].passed ? 0 : -ETIMEDOUT;
