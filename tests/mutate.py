@@ -252,6 +252,7 @@ MUTATIONS = [
      "RS_RESTORES,\n\t\t\t\t\t   &policy->restore);", "RS_RESTORES, &(uint8_t){0});"),
     ("every segment gets the terms of the first", "tracker/contract.c", "&c->terms[s->first_term + i]", "&c->terms[i]"),
     ("every segment gets the calls of the first", "tracker/contract.c", "c->calls[s->first_call + i]", "c->calls[i]"),
+    ("names that are no UTF-8 stay as they are", "tracker/name.c", "\tif (n) {\n", "\tif (n || (n = 1)) {\n"),
     ("a newer contract is read", "tracker/contract.c", "if (!err && v > RS_CONTRACT_VERSION)", "if (0)"),
     ("a contract's calls are not told", "tracker/contract.c", "!s->incomplete && i < s->ncalls", "0 && i < s->ncalls"),
     ("segments that the contract does not know are fine", "tracker/contract.c",

@@ -7,7 +7,10 @@
 
 #define RS_NAME_BYTES 128u /* with its NUL */
 
-/* The first len bytes of text. Where they are too many: their beginning and a digest of all, so that two stay two. */
+/*
+ * The first len bytes of text. What is no UTF-8 is taken for Latin-1, as everywhere where such text is written: then the name
+ * is what a contract or a plan has. Where it is too long: its beginning and a digest of all, so that two stay two.
+ */
 void rs_name_fit(char out[RS_NAME_BYTES], const char *text, size_t len);
 
 #endif

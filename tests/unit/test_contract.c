@@ -338,6 +338,10 @@ static void applied(void)
 	run(SEGMENT("\"name\":\"f\",\"complete\":false,\"calls\":[\"0x1\"],\"preserve\":{\"option\":"
 		    "\"free\"},\"state\":[]"),
 	    "f", NULL);
+	/* a program's Latin-1, which a record has, and a contract is learned from, as UTF-8 */
+	run(SEGMENT("\"name\":\"caf\\u00e9\",\"complete\":false,\"calls\":[\"0x1\"],\"preserve\":{"
+		    "\"option\":\"free\"},\"state\":[]"),
+	    "caf\xe9", NULL);
 }
 
 int main(void)
