@@ -12,6 +12,7 @@
 #include "planner/ctl.h"
 #include "planner/fmt.h"
 #include "planner/rundir.h"
+#include "tracker/mark.h"
 #include "tracker/pattern.h"
 
 struct asked {
@@ -66,7 +67,9 @@ static void text_becomes(const struct rs_patterns *p, struct rs_ere_scratch *s, 
 {
 	struct rs_pattern_bits fit =
 		rs_patterns_match(p, rs_patterns_domain(p, domain), s, text, strlen(text));
-	int is_plain = (!*domain || !strcmp(domain, "replayshim")) && rs_pattern_plain(text);
+	int is_ours = !*domain || !strcmp(domain, "replayshim");
+	struct rs_mark mark = rs_mark_parse(is_ours ? text : NULL);
+	int is_plain = is_ours && !mark.wrong && rs_pattern_plain(text);
 	char marker[RS_PATTERN_MARKER];
 
 	rs_fmt_text(stdout, text);
@@ -89,7 +92,7 @@ static void text_becomes(const struct rs_patterns *p, struct rs_ere_scratch *s, 
 	if (is_plain)
 		marker_line(text, "a marker as it stands", 0);
 	else
-		marker_line("nothing", "no rule", 0);
+		marker_line("nothing", mark.wrong ? mark.wrong : "no rule", 0);
 	puts(")");
 }
 

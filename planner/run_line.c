@@ -327,9 +327,16 @@ static const char *add_markers(struct rs_run *run, json_t *o)
 	number(o, "rules", &bad);
 	number(o, "errors", &bad);
 	number(o, "left_out", &bad);
-	if (!bad)
-		json_object_update(run->markers, o);
-	return bad;
+	text(o, "wrong", &bad);
+	text(o, "why", &bad);
+	if (bad)
+		return bad;
+	json_object_update(run->markers, o);
+	if (json_object_get(o, "wrong"))
+		json_object_set_new(run->markers, "wrongs",
+				    json_integer(1 + json_integer_value(json_object_get(
+							     run->markers, "wrongs"))));
+	return NULL;
 }
 
 static const char *add_event(struct rs_run *run, json_t *o, const char *kind)

@@ -78,6 +78,14 @@ static uint64_t loose_errors(const struct rs_run *run, int doubt)
 	return n;
 }
 
+/* What the run says there, if it says it. */
+static const char *word_of(const json_t *o, const char *key)
+{
+	const char *word = json_string_value(json_object_get(o, key));
+
+	return word ? word : "no reason is given";
+}
+
 static enum rs_verdict gaps(const struct rs_run *run, json_t *reasons)
 {
 	json_int_t lost = json_integer_value(json_object_get(run->stats, "lost"));
@@ -88,15 +96,17 @@ static enum rs_verdict gaps(const struct rs_run *run, json_t *reasons)
 	if (json_is_string(json_object_get(run->contract, "status")) &&
 	    strcmp(json_string_value(json_object_get(run->contract, "status")), "enforced"))
 		reason(reasons, "the contract was refused, the run went on without: %s",
-		       json_string_value(json_object_get(run->contract, "text"))
-			       ? json_string_value(json_object_get(run->contract, "text"))
-			       : "no reason is given");
+		       word_of(run->contract, "text"));
 	if (json_integer_value(json_object_get(run->markers, "errors")))
 		reason(reasons, "%" JSON_INTEGER_FORMAT " marker rules were left out: %s",
 		       json_integer_value(json_object_get(run->markers, "errors")),
-		       json_string_value(json_object_get(run->markers, "text"))
-			       ? json_string_value(json_object_get(run->markers, "text"))
-			       : "no reason is given");
+		       word_of(run->markers, "text"));
+	if (json_integer_value(json_object_get(run->markers, "wrongs")))
+		reason(reasons,
+		       "%" JSON_INTEGER_FORMAT
+		       " ranges look like markers and are none, such as \"%s\": %s",
+		       json_integer_value(json_object_get(run->markers, "wrongs")),
+		       word_of(run->markers, "wrong"), word_of(run->markers, "why"));
 	if (!run->replays && json_object_size(run->ranges))
 		reason(reasons,
 		       "no replay was seen, so nothing was judged; replayctl markers lists the "

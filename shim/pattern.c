@@ -4,6 +4,7 @@
 
 #include "shim/handles.h"
 #include "shim/log.h"
+#include "tracker/mark.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #define SEEN_SLOTS (4 * SEEN_MAX)
 #define CHOICES	   8u /* of one text: seven conditions and what is left */
 #define DOMAINS	   256u
+#define WRONG_MAX  8u
 
 struct seen {
 	uint64_t hash;
@@ -202,11 +204,32 @@ static void add_choice(struct draft *f, const struct rs_choice *c, const char *m
 	f->n++;
 }
 
-static enum rs_pattern_kind plain_kind(const struct rs_domain *d, const char *text)
+/* *ret_wrong: it looks like a marker, why it is none. */
+static enum rs_pattern_kind plain_kind(const struct rs_domain *d, const char *text,
+				       const char **ret_wrong)
 {
-	enum rs_pattern_kind kind = d->plain ? rs_pattern_plain(text) : RS_PATTERN_NONE;
+	struct rs_mark m = rs_mark_parse(d->plain ? text : NULL);
 
-	return kind == RS_PATTERN_STATE || kind == RS_PATTERN_OUTPUT ? RS_PATTERN_NONE : kind;
+	*ret_wrong = m.wrong;
+	return m.kind == RS_MARK_OTHER ? RS_PATTERN_NONE : rs_pattern_plain(text);
+}
+
+/* Of each text once, and of so many texts: somebody meant to mark something. */
+static void tell_wrong(const char *text, const char *why)
+{
+	static unsigned told;
+	struct rs_json j;
+
+	if (told++ >= WRONG_MAX)
+		return;
+	rs_log(RS_LOG_WARN, "the range \"%s\" looks like a marker and is none: %s", text, why);
+	if (!rs_state.records)
+		return;
+	rs_json_begin(&j);
+	rs_json_str(&j, "t", "markers");
+	rs_json_str(&j, "wrong", text);
+	rs_json_str(&j, "why", why);
+	rs_records_write(rs_state.records, RS_RECORD_EVENTS, &j);
 }
 
 /* A rule's choice, unless it makes nothing of the text. 1: nothing can come after it. */
@@ -235,9 +258,10 @@ static void draft(const struct rs_domain *d, const char *text, size_t len, struc
 	struct rs_choice last = {.rule = RS_RULE_NONE, .inside = -1, .during = -1, .until = -1};
 	struct rs_pattern_bits fit = {0, 0};
 	int done = 0, builtin;
+	const char *wrong;
 
 	f->n = 0;
-	last.kind = (uint8_t)plain_kind(d, text);
+	last.kind = (uint8_t)plain_kind(d, text, &wrong);
 	if (last.kind)
 		last.rule = RS_RULE_PLAIN;
 	if (patterns && (d->bits.rules || d->bits.contexts))
@@ -256,6 +280,8 @@ static void draft(const struct rs_domain *d, const char *text, size_t len, struc
 	}
 	if (!done)
 		add_choice(f, &last, NULL);
+	if (!done && wrong)
+		tell_wrong(text, wrong);
 	for (unsigned i = 0; i < f->n && counting; i++)
 		f->choice[i].tally = rs_tally_get(d, &f->choice[i], text, len);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Markers to windows: the grammar, the stack of each thread, pending segments and their retirement.
- *
- *   step:<n>                       retires what older steps preserved; closes windows left open
- *   forward:<name>[#<invocation>]  without a number, the n-th of that name in the step
- *   replay:<name>[#<invocation>]   without a number, matched by the first call's inputs
+ * Markers (mark.h) to windows: the stack of each thread, pending segments and their retirement.
  *
  * A program that never marks steps gets an implied one per name: when a name starts again after all of
  * its pending invocations were replayed, they are retired.
@@ -16,65 +12,7 @@
 
 #include "tracker/callstate.h"
 #include "tracker/costing.h"
-#include "tracker/name.h"
-
-struct marker {
-	enum { MARK_OTHER, MARK_STEP, MARK_FORWARD, MARK_REPLAY } kind;
-	char name[RS_NAME_BYTES];
-	int64_t number; /* step, invocation, or -1 */
-};
-
-/* Digits to the end of the text, or -1. */
-static int64_t parse_number(const char *s)
-{
-	uint64_t n = 0;
-
-	if (!*s)
-		return -1;
-	for (; *s; s++) {
-		if (*s < '0' || *s > '9' || n > (uint64_t)INT64_MAX / 10 - 1)
-			return -1;
-		n = n * 10 + (uint64_t)(*s - '0');
-	}
-	return (int64_t)n;
-}
-
-/*
- * A text that starts like a marker but is malformed (no name, a bad number) is an ordinary range: the
- * grammar is small enough that guessing would only hide the mistake.
- */
-static struct marker parse(const char *text)
-{
-	struct marker m = {.kind = MARK_OTHER, .number = -1};
-	const char *name, *hash;
-	size_t len;
-
-	if (!text)
-		return m;
-	if (!strncmp(text, "step:", 5)) {
-		m.number = parse_number(text + 5);
-		m.kind = m.number >= 0 ? MARK_STEP : MARK_OTHER;
-		return m;
-	}
-	if (!strncmp(text, "forward:", 8))
-		name = text + 8;
-	else if (!strncmp(text, "replay:", 7))
-		name = text + 7;
-	else
-		return m;
-	hash = strrchr(name, '#');
-	len = hash ? (size_t)(hash - name) : strlen(name);
-	if (!len)
-		return m;
-	if (hash) {
-		m.number = parse_number(hash + 1);
-		if (m.number < 0)
-			return m;
-	}
-	rs_name_fit(m.name, name, len);
-	m.kind = text[0] == 'f' ? MARK_FORWARD : MARK_REPLAY;
-	return m;
-}
+#include "tracker/mark.h"
 
 /* Claims are void from here on; keeps that only they needed go. */
 void rs_segment_retire(struct rs_engine *e, struct rs_segment *s)
@@ -192,7 +130,7 @@ uint64_t rs_next_invocation(struct rs_engine *e, const char *name)
 	return n;
 }
 
-static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct marker *m)
+static void begin_forward(struct rs_engine *e, struct rs_window *w, const struct rs_mark *m)
 {
 	struct rs_segment *s = calloc(1, sizeof(*s)), *old;
 	const char *name = rs_intern(e, m->name);
@@ -275,7 +213,7 @@ static uint32_t pins_of(const struct rs_oplist *l, const struct rs_replay *r)
 	return n;
 }
 
-static void begin_replay(struct rs_engine *e, struct rs_window *w, const struct marker *m)
+static void begin_replay(struct rs_engine *e, struct rs_window *w, const struct rs_mark *m)
 {
 	const char *name = rs_intern(e, m->name);
 	struct rs_segment *s, *found = NULL;
@@ -525,17 +463,17 @@ void rs_windows_balance(struct rs_engine *e, const struct rs_thread *t, int64_t 
 struct rs_window *rs_window_open(struct rs_engine *e, const char *text)
 {
 	struct rs_window *w = calloc(1, sizeof(*w));
-	struct marker m = parse(text);
+	struct rs_mark m = rs_mark_parse(text);
 
 	if (!w)
 		return NULL;
 	w->begin = ++e->clock;
 	w->label = "";
 	w->matched_call = 0;
-	if (m.kind == MARK_FORWARD) {
+	if (m.kind == RS_MARK_FORWARD) {
 		w->kind = RS_WINDOW_FORWARD;
 		begin_forward(e, w, &m);
-	} else if (m.kind == MARK_REPLAY) {
+	} else if (m.kind == RS_MARK_REPLAY) {
 		w->kind = RS_WINDOW_REPLAY;
 		begin_replay(e, w, &m);
 	}
@@ -598,7 +536,7 @@ static void implied_step(struct rs_engine *e, const char *text)
 {
 	int begins;
 
-	if (!e->costing || parse(text).kind != MARK_FORWARD)
+	if (!e->costing || rs_mark_parse(text).kind != RS_MARK_FORWARD)
 		return;
 	pthread_mutex_lock(&e->lock);
 	begins = !e->seen_step && e->costing->replayed && !e->replays;
@@ -614,9 +552,9 @@ static void implied_step(struct rs_engine *e, const char *text)
 /* step: is an instant, also when it is written as a range: its pop ends nothing. */
 static int step_marker(struct rs_engine *e, struct rs_thread *t, const char *text)
 {
-	struct marker m = parse(text);
+	struct rs_mark m = rs_mark_parse(text);
 
-	if (m.kind != MARK_STEP)
+	if (m.kind != RS_MARK_STEP)
 		return 0;
 	new_step(e, t, m.number);
 	return 1;

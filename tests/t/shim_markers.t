@@ -96,6 +96,19 @@ r = Run(lines("region - buffers/mean", "push forward:a", "work 0", "pop", "push 
 ok(any(e["t"] == "finding" and e.get("state", {}).get("name") == "bn mean" for e in events(r.dir)), "memory is named by a rule",
    [e for e in events(r.dir) if e["t"] == "finding"])
 
+# --- what looks like a marker and is none -----------------------------------------------------------
+
+WRONG = lines("push forward:a#b", "work 0", "pop", "push forward:a#b", "pop", "push step:two", "pop", "dpush model replay:a#b", "dpop model")
+WHY = {"forward:a#b": "what follows # is no number", "step:two": "after step: there is no number"}
+r = Run(WRONG)
+same(r.err, "".join(f'==rs r0== warning: the range "{t}" looks like a marker and is none: {w}\n' for t, w in WHY.items()),
+     "what is no marker for its number is told, once, and where markers may stand")
+same(({e["wrong"]: e["why"] for e in events(r.dir) if e["t"] == "markers"}, r.stats["forwards"], r.stats["steps"]), (WHY, 0, 0), "also in the data")
+r = Run(WRONG, 'forward "forward:(a)#b"\nstep "step:two"\n')
+same((r.err, r.stats["forwards"], r.stats["steps"]), ("", 2, 1), "a rule may make something of it")
+r = Run(lines(*[f"push forward:a#x{i}\npop" for i in range(20)]))
+same(r.err.count("looks like a marker"), 8, "not all of very many")
+
 # --- nesting, balance -------------------------------------------------------------------------------
 
 r = Run(lines("push fwd layer0", "push a", "push b", "work 0", "pop", "pop", "pop", "push a", "push recompute layer0", "push b",
@@ -240,9 +253,13 @@ ok(f"1 marker rules were left out: {listed.rules}:8:9: the ( is not closed" in r
 blind = Run(STEP, mode="audit")
 report = subprocess.run([BUILD / "replayctl", "report", blind.dir], stdout=subprocess.PIPE, text=True).stdout
 ok("replayctl markers lists the" in report, "where no replay was seen it says how to find the ranges", report)
+wrong = Run(WRONG, mode="audit")
+report = subprocess.run([BUILD / "replayctl", "report", wrong.dir], stdout=subprocess.PIPE, text=True).stdout
+ok('2 ranges look like markers and are none, such as "step:two": after step: there is no number' in " ".join(report.split()),
+   "the report says so", report)
 rules = tmp / "checked"
 rules.write_text('replay "(l[0-9])" during "bwd" until "x"\nforward "(l[0-9])"\ndomain "d" forward "(q)#" name "a#\\\\1" number "7"\nignore "nope"\nstep "tick"\n')
-status, out, err = ctl(rules, "l3", "nope", "tick", "step:4", "q#", "what\033[1m")
+status, out, err = ctl(rules, "l3", "nope", "tick", "step:4", "q#", "what\033[1m", "replay:a#b")
 same((status, out, err), (0, f"""l3
     replay:l3  ({rules}:1, during "bwd", until "x")
     forward:l3  ({rules}:2)
@@ -256,6 +273,8 @@ q#
     nothing  (no rule)
 what\\x1b[1m
     nothing  (no rule)
+replay:a#b
+    nothing  (what follows # is no number)
 """, ""), "what rules make of texts")
 status, out, err = ctl(rules, "--domain", "d", "q#")
 same((status, out), (0, f"q#\n    forward:a_\\1#7  ({rules}:3)\n"), "of a domain")
