@@ -8,7 +8,8 @@
  *
  * Nor is it done for one that is like an earlier call of the same thread, as far as the engine cares, as long as
  * nothing has changed that the engine's answer rested on (rs_engine_moment): a copy of the same two addresses or a fill of
- * the same one, here, and a launch of the same arguments (memo.h).
+ * the same one, here, and a launch of the same arguments (memo.h). Where it is like none the engine is asked about its
+ * addresses alone (rs_engine_again_reach, rs_engine_again_words) before anything is described.
  *
  * A range is only handed on when the engine knows memory there. Unknown device memory sets `untracked`;
  * unknown host memory is the program's business.
@@ -35,9 +36,7 @@ static inline struct rs_calm *rs_call_calm_at(struct rs_tls *t, uint64_t dst, ui
 	return &t->calm[((dst ^ src << 1) * RS_DIGEST_K) >> 32 & (RS_CALM - 1)];
 }
 
-/* Time has gone on: is it so still? */
-int rs_call_calm_again(struct rs_tls *t, struct rs_calm *c);
-/* The addresses are new: is it so of them, too? c: where that is remembered. Not inside of windows. */
+/* Time has gone on, or the addresses are new: is it so of them? c: where that is remembered. */
 int rs_call_calm_anew(struct rs_tls *t, struct rs_calm *c, struct rs_queue q, uint64_t dst,
 		      uint64_t src);
 
@@ -49,11 +48,10 @@ static inline int rs_call_calm(struct rs_tls *t, struct rs_queue q, uint64_t dst
 	if (!bytes)
 		return 0;
 	c = rs_call_calm_at(t, dst, src);
-	if (c->dst != dst || c->src != src || c->q.stream != q.stream || c->q.ctx != q.ctx)
-		return !((const struct rs_thread_front *)t->thread)->top &&
-		       rs_call_calm_anew(t, c, q, dst, src);
-	return rs_likely(c->moment == rs_engine_moment(rs_state.engine)) ||
-	       rs_call_calm_again(t, c);
+	if (rs_likely(c->dst == dst && c->src == src && c->q.stream == q.stream &&
+		      c->q.ctx == q.ctx && c->moment == rs_engine_moment(rs_state.engine)))
+		return 1;
+	return rs_call_calm_anew(t, c, q, dst, src);
 }
 
 /* After rs_engine_before. With option STRICT every call looks for bad records. */
@@ -65,11 +63,7 @@ static inline void rs_call_calm_keep(struct rs_tls *t, const struct rs_call *c, 
 	if (!c->calm || !bytes || rs_state.opt.strict)
 		return;
 	at = rs_call_calm_at(t, dst, src);
-	*at = (struct rs_calm){
-		.moment = c->calm, .dst = dst, .src = src, .q = c->q, .generation = c->generation};
-	for (unsigned i = 0; i < c->naccess; i++)
-		*(c->access[i].dir == RS_WRITE ? &at->dst_memory : &at->src_memory) =
-			c->access[i].memory;
+	*at = (struct rs_calm){.moment = c->calm, .dst = dst, .src = src, .q = c->q};
 }
 
 /*

@@ -52,6 +52,18 @@ static uint64_t hash(const struct rs_kernel *k, const struct rs_launch *l, struc
 	return (a ^ a >> 32 ^ d) * RS_DIGEST_K;
 }
 
+/* Of a few of the parameters: enough to tell most launches that are new. The upper bits are the good ones. */
+static uint64_t glance(const struct rs_kernel *k, const struct rs_launch *l, struct rs_params p)
+{
+	uint64_t h = ((uintptr_t)k->code ^ l->grid[0]) * RS_DIGEST_K;
+
+	if (p.n < 8)
+		return h | 1;
+	h ^= load64(p.data) * 0x9fb21c651e98df25ull;
+	h ^= load64(p.data + p.n / 16 * 8) * 0xd6e8feb86659fd93ull;
+	return (h ^ load64(p.data + p.n - 8) * 0xff51afd7ed558ccdull) | 1;
+}
+
 /* Of all but the parameters. The upper bits are the good ones. */
 static uint64_t shape_hash(const struct rs_kernel *k, const struct rs_launch *l)
 {
@@ -130,7 +142,7 @@ __attribute__((noinline)) static struct rs_memo *take_over(struct rs_memo *m,
 							   struct rs_params p, uint64_t ctx)
 {
 	if (!same_shape(m, k, l, ctx))
-		m->bounded = m->globals_at = 0;
+		m->bounded = 0;
 	m->bounded &= m->bytes == p.n && k->code->ptx &&
 		      rs_ptx_access_same(k->code->ptx, m->params, p.data, p.n);
 	m->code = NULL;
@@ -162,28 +174,47 @@ static int make_tables(struct rs_tls *t)
 		RS_ENGINE(t->memos = calloc(RS_MEMOS, sizeof(*t->memos)));
 	if (!t->memos_new)
 		RS_ENGINE(t->memos_new = calloc(RS_MEMO_NEW, sizeof(*t->memos_new)));
+	if (!t->memos_glanced)
+		RS_ENGINE(t->memos_glanced = calloc(RS_MEMO_GLANCED, sizeof(*t->memos_glanced)));
 	if (!t->memos_seen)
 		RS_ENGINE(t->memos_seen = calloc(RS_MEMOS, sizeof(*t->memos_seen)));
 	for (unsigned i = 0; t->memos_new && i < RS_MEMO_NEW; i++)
 		t->memos_new[i].passing = 1;
-	return t->memos && t->memos_new && t->memos_seen;
+	return t->memos && t->memos_new && t->memos_glanced && t->memos_seen;
+}
+
+/* The launch's entry, if it is about to get one. */
+static struct rs_memo *own_entry(struct rs_tls *t, const struct rs_kernel *k,
+				 const struct rs_launch *l, struct rs_params p)
+{
+	uint64_t h = glance(k, l, p), *was = &t->memos_glanced[h >> 40 & (RS_MEMO_GLANCED - 1)];
+
+	if (*was != h) {
+		*was = h;
+		return NULL;
+	}
+	h = hash(k, l, p);
+	was = &t->memos_seen[h >> 40 & (RS_MEMOS - 1)];
+	if (*was != h) {
+		*was = h;
+		return NULL;
+	}
+	return &t->memos[h >> 40 & (RS_MEMOS - 1)];
 }
 
 struct rs_memo *rs_memo_get(struct rs_tls *t, const struct rs_kernel *k, const struct rs_launch *l,
 			    struct rs_params p)
 {
-	uint64_t ctx = rs_ctx_current(t), h;
+	uint64_t ctx = rs_ctx_current(t);
 	struct rs_memo *m;
 
 	if (rs_unlikely(p.n > RS_MEMO_MOST) || (rs_unlikely(!t->memos_seen) && !make_tables(t)))
 		return NULL;
-	h = hash(k, l, p);
-	if (t->memos_seen[h >> 40 & (RS_MEMOS - 1)] == h) {
-		m = &t->memos[h >> 40 & (RS_MEMOS - 1)];
-	} else {
-		t->memos_seen[h >> 40 & (RS_MEMOS - 1)] = h;
+	m = own_entry(t, k, l, p);
+	if (!m && !k->code->ptx)
+		return NULL;
+	if (!m)
 		m = &t->memos_new[shape_hash(k, l) >> 40 & (RS_MEMO_NEW - 1)];
-	}
 	if (t->memo_last)
 		t->memo_last->next = m;
 	t->memo_last = m;
@@ -241,5 +272,6 @@ void rs_memo_drop(struct rs_tls *t)
 {
 	drop(t->memos, RS_MEMOS);
 	drop(t->memos_new, RS_MEMO_NEW);
+	free(t->memos_glanced);
 	free(t->memos_seen);
 }

@@ -7,9 +7,9 @@
  * Direct mapped, RS_MEMOS entries, each with room of its own; keys are compared in full, so a collision costs a
  * description, never a wrong answer. Bounds follow from the key alone; accesses are those of a generation
  * of addresses (rs_memo_generation), for they name memory.
- * A launch gets an entry when it is made for the second time (`seen` has the hashes of those that were made once). Before,
- * it has the passing one of its shape: kernel, grid and blocks. Most launches that are new are like the shape's last one
- * but for pointers, which change no bounds.
+ * A launch gets an entry when it is made for the third time: `glanced` and `seen` have hashes, quick and whole, of those that were
+ * made once and twice. Before, one with PTX has the passing entry of its shape: kernel, grid and blocks. Most launches that
+ * are new are like the shape's last one but for pointers, which change no bounds.
  * Callers: wrap_launch.c, the owning thread only. No locks.
  */
 #ifndef RS_SHIM_MEMO_H
@@ -19,9 +19,10 @@
 
 #include <string.h>
 
-#define RS_MEMOS     4096u
-#define RS_MEMO_NEW  64u
-#define RS_MEMO_MOST 65536u /* bytes of parameters; no device has taken more than 32764 */
+#define RS_MEMOS	4096u
+#define RS_MEMO_NEW	64u
+#define RS_MEMO_GLANCED 4096u
+#define RS_MEMO_MOST	65536u /* bytes of parameters; no device has taken more than 32764 */
 
 struct rs_memo {
 	/* the key */
@@ -37,14 +38,10 @@ struct rs_memo {
 	uint64_t generation; /* of the accesses; 0: there are none yet */
 	uint64_t calm; /* a moment at which the launch needed nothing on queue calm_q; 0: none */
 	struct rs_queue calm_q;
-	uint8_t bounded; /* extents are filled in */
+	uint64_t calm_generation; /* of what it may reach, then */
+	uint8_t bounded;	  /* extents are filled in */
 	uint8_t passing; /* one of memos_new: the next new launch of the shape takes it over */
 	uint8_t everything, untracked;
-	/* The global variables of its module, in a generation of addresses; 0: not known. */
-	uint64_t globals_at;
-	const struct rs_global *globals;
-	unsigned nglobals;
-	uint8_t unnamed; /* there are others */
 	uint32_t naccess;
 	uint32_t params_cap, extents_cap, access_cap;
 	struct rs_access *access;
@@ -61,25 +58,33 @@ static inline uint64_t rs_memo_generation(uint64_t addresses)
 	return 1 + addresses + __atomic_load_n(&rs_memo_voided, __ATOMIC_ACQUIRE);
 }
 
+static inline void rs_memo_calm(struct rs_memo *m, uint64_t moment, struct rs_queue q,
+				uint64_t generation)
+{
+	m->calm = moment;
+	m->calm_q = q;
+	m->calm_generation = generation;
+}
+
 /*
- * Has the engine said of this very launch, on this queue, that it needs nothing, and is that still so? Equal
- * arguments reach the same allocations as long as the description is valid (generation); the rest is the moment's business,
- * or at another one the engine's, who is asked about the same accesses again.
+ * Has the engine said of this very launch, on this queue, that it needs nothing, and is that still so? At another moment it is
+ * asked about the same accesses again, as long as the description is valid (generation).
  */
 static inline int rs_memo_is_calm(struct rs_memo *m, struct rs_tls *t, struct rs_queue q)
 {
 	uint64_t addresses = rs_engine_generation(rs_state.engine), moment;
+	uint64_t generation = rs_memo_generation(addresses);
 
-	if (m->generation != rs_memo_generation(addresses) || !m->calm)
-		return 0;
 	if (rs_likely(m->calm == rs_engine_moment(rs_state.engine) &&
-		      m->calm_q.stream == q.stream && m->calm_q.ctx == q.ctx))
+		      m->calm_generation == generation && m->calm_q.stream == q.stream &&
+		      m->calm_q.ctx == q.ctx))
 		return 1;
+	if (m->generation != generation || !m->calm)
+		return 0;
 	moment = rs_engine_again(rs_state.engine, t->thread, q, m->access, m->naccess, addresses);
 	if (!moment)
 		return 0;
-	m->calm = moment;
-	m->calm_q = q;
+	rs_memo_calm(m, moment, q, generation);
 	return 1;
 }
 

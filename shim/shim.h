@@ -168,10 +168,18 @@ struct rs_seen {
 struct rs_calm {
 	uint64_t moment, dst, src; /* moment 0: an empty entry */
 	struct rs_queue q;
-	uint64_t generation; /* of addresses, in which these were the memory; NULL: not known */
-	const void *dst_memory, *src_memory;
 };
 #define RS_CALM 128u
+
+/* The global variables of a module or library in a context, in a generation of addresses; see wrap_launch.c. */
+struct rs_variables {
+	const void *owner;
+	uint64_t ctx, generation; /* 0: an empty entry */
+	const struct rs_global *at;
+	unsigned n;
+	uint8_t unnamed; /* there may be others */
+};
+#define RS_VARIABLES 64u
 
 struct rs_tls {
 	uint32_t depth;
@@ -188,12 +196,13 @@ struct rs_tls {
 	struct rs_ranges *ranges; /* ranges.h; NULL until the first one */
 	/* memo.h */
 	struct rs_memo *memos, *memo_last, *memos_new;
-	uint64_t *memos_seen;
+	uint64_t *memos_glanced, *memos_seen;
 	struct rs_tls *next, **link;
 	uint64_t count[RS_EP_COUNT];
 	struct rs_seen
 		seen[RS_SEEN]; /* hashed; one of address 0 is an empty one, which knows nothing */
-	struct rs_calm calm[RS_CALM]; /* hashed */
+	struct rs_calm calm[RS_CALM];		     /* hashed */
+	struct rs_variables variables[RS_VARIABLES]; /* hashed */
 };
 extern __thread struct rs_tls *rs_tls __attribute__((tls_model("initial-exec")));
 

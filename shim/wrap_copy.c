@@ -357,46 +357,19 @@ struct rs_access *rs_call_scratch(struct rs_tls *t, unsigned n)
 	return a;
 }
 
-int rs_call_calm_again(struct rs_tls *t, struct rs_calm *c)
-{
-	struct rs_access x[2];
-	unsigned n = 0;
-	uint64_t moment;
-
-	if (!c->moment || c->generation != rs_engine_generation(rs_state.engine))
-		return 0;
-	if (c->dst_memory) {
-		x[n].addr = c->dst;
-		x[n].memory = c->dst_memory;
-		x[n++].dir = RS_WRITE;
-	}
-	if (c->src_memory) {
-		x[n].addr = c->src;
-		x[n].memory = c->src_memory;
-		x[n++].dir = RS_READ;
-	}
-	moment = rs_engine_again(rs_state.engine, t->thread, c->q, x, n, c->generation);
-	if (moment)
-		c->moment = moment;
-	return !!moment;
-}
-
 int rs_call_calm_anew(struct rs_tls *t, struct rs_calm *c, struct rs_queue q, uint64_t dst,
 		      uint64_t src)
 {
-	struct rs_calm new = {.dst = dst,
-			      .src = src,
-			      .q = q,
-			      .generation = rs_engine_generation(rs_state.engine),
-			      .moment = 1};
+	const struct rs_reach reach[2] = {{dst, dst, dst + 1, RS_WRITE},
+					  {src, src, src + 1, RS_READ}};
+	uint64_t moment;
 
 	if (rs_unlikely(rs_state.opt.strict))
 		return 0;
-	new.dst_memory = rs_call_known(dst);
-	new.src_memory = src ? rs_call_known(src) : NULL;
-	if (!rs_call_calm_again(t, &new))
+	moment = rs_engine_again_reach(rs_state.engine, t->thread, q, reach, src ? 2 : 1);
+	if (!moment)
 		return 0;
-	*c = new;
+	*c = (struct rs_calm){.moment = moment, .dst = dst, .src = src, .q = q};
 	return 1;
 }
 

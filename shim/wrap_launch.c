@@ -255,25 +255,42 @@ static uint64_t identity(const struct rs_code *code, const struct rs_launch *l)
 	return rs_digest_mix(h + l->shared);
 }
 
-/* As rs_kernels_globals, which takes a lock. generation: before anything was looked up for the call. */
-static uint8_t globals_of(struct rs_memo *m, struct rs_tls *t, const struct rs_kernel *k,
-			  uint64_t generation, const struct rs_global **ret, unsigned *ret_n)
+static struct rs_variables *variables_at(struct rs_tls *t, const struct rs_kernel *k)
 {
-	uint8_t unnamed;
+	uintptr_t h = (uintptr_t)k->owner;
 
-	if (m && m->globals_at == generation) {
-		*ret = m->globals;
-		*ret_n = m->nglobals;
-		return m->unnamed;
-	}
-	unnamed = (uint8_t)rs_kernels_globals(t, k, ret, ret_n);
-	if (m) {
-		m->globals = *ret;
-		m->nglobals = *ret_n;
-		m->unnamed = unnamed;
-		m->globals_at = generation;
-	}
-	return unnamed;
+	return &t->variables[(h >> 4 ^ h >> 10) % RS_VARIABLES];
+}
+
+static int are_known(const struct rs_variables *v, const struct rs_kernel *k, uint64_t ctx,
+		     uint64_t generation)
+{
+	return v->owner == k->owner && v->ctx == ctx && v->generation == generation;
+}
+
+/* As rs_kernels_globals, which takes a lock. generation: before anything was looked up for the call. */
+static const struct rs_variables *globals_of(struct rs_tls *t, const struct rs_kernel *k,
+					     uint64_t generation)
+{
+	struct rs_variables *v = variables_at(t, k);
+	uint64_t ctx = rs_ctx_current(t);
+
+	if (are_known(v, k, ctx, generation))
+		return v;
+	v->generation = 0;
+	v->unnamed = (uint8_t)rs_kernels_globals(t, k, &v->at, &v->n);
+	v->owner = k->owner;
+	v->ctx = ctx;
+	v->generation = generation;
+	return v;
+}
+
+/* Certainly none that anybody has a name for. */
+static int are_none(struct rs_tls *t, const struct rs_kernel *k, uint64_t generation)
+{
+	const struct rs_variables *v = variables_at(t, k);
+
+	return are_known(v, k, rs_ctx_current(t), generation) && !v->n;
 }
 
 /* Ranges from parameters and module. 0, or -errno: the call stays one that may do anything. */
@@ -286,8 +303,13 @@ static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel 
 	struct rs_access *a;
 	unsigned n, ng = 0, maps = 0;
 
-	if (uses_globals(k->code))
-		c->untracked |= globals_of(m, t, k, generation, &g, &ng);
+	if (uses_globals(k->code)) {
+		const struct rs_variables *v = globals_of(t, k, generation);
+
+		c->untracked |= v->unnamed;
+		g = v->at;
+		ng = v->n;
+	}
 	if (rs_unlikely(rs_tensormap_any()))
 		maps = rs_tensormap_room(b.n);
 	n = (ptx ? 2 * ptx->nwords : (unsigned)(b.n / 8)) + ng + maps;
@@ -307,6 +329,8 @@ static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel 
 	globals(c, a, ptx, g, ng);
 	return 0;
 }
+
+#define REACH_MOST 32u /* words of a kernel with PTX that are looked at on the way */
 
 /* A launch whose kernel and parameters have been looked at. */
 struct known {
@@ -365,22 +389,70 @@ void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_lau
 	c->args = NULL;
 }
 
-/* A new launch whose arguments are all that is known of it: does it need anything? */
+/*
+ * The words of a kernel with PTX, as far as it dereferences them, with the bounds that such a launch had before. 0: not so
+ * few, or there are none yet.
+ */
+static unsigned reach_of(struct rs_reach *r, const struct known *n)
+{
+	const struct rs_ptx_kernel *k = n->k->code->ptx;
+	const struct rs_ptx_extent *e = n->m->extents;
+	unsigned count = 0;
+
+	if (!n->m->bounded || k->nwords > REACH_MOST)
+		return 0;
+	for (uint32_t i = 0; i < 2 * k->nwords; i++, e++) {
+		const struct rs_ptx_word *w = &k->words[i / 2];
+		uint64_t word;
+
+		if (!(w->dir & (i % 2 ? RS_PTX_WRITES : RS_PTX_READS)))
+			continue;
+		if ((uint64_t)w->offset + 8 > n->b.n)
+			return 0;
+		word = word_at(n->b, w->offset);
+		if (!word || (e->known && e->lo >= e->hi))
+			continue;
+		r[count++] = (struct rs_reach){word, e->known ? word + (uint64_t)e->lo : word,
+					       e->known ? word + (uint64_t)e->hi : word + 1,
+					       i % 2 ? RS_WRITE : RS_READ};
+	}
+	return count;
+}
+
+/* What the engine says of it by its arguments alone: a moment, or 0. */
+static uint64_t moment_of(struct rs_tls *t, const struct known *n, struct rs_queue q,
+			  uint64_t generation)
+{
+	const struct rs_code *code = n->k->code;
+	struct rs_reach reach[2 * REACH_MOST];
+	unsigned count;
+
+	if (rs_state.opt.strict || rs_tensormap_any())
+		return 0;
+	if (uses_globals(code) && !are_none(t, n->k, generation))
+		return 0;
+	if (!code->ptx)
+		return code->opaque ? 0
+				    : rs_engine_again_words(rs_state.engine, t->thread, q,
+							    n->b.data, (unsigned)(n->b.n / 8));
+	count = code->ptx->opaque || !n->m ? 0 : reach_of(reach, n);
+	return count ? rs_engine_again_reach(rs_state.engine, t->thread, q, reach, count) : 0;
+}
+
+/* A new launch, or one that was made when addresses had other memory. */
 __attribute__((noinline)) static int is_calm_anew(struct rs_tls *t, const struct known *n,
 						  struct rs_queue q)
 {
-	const struct rs_code *code = n->k->code;
 	uint64_t generation = rs_memo_generation(rs_engine_generation(rs_state.engine));
+	uint64_t moment = moment_of(t, n, q, generation);
 
-	if (code->globals && (n->m->globals_at != generation || n->m->nglobals))
-		return 0;
-	return !code->ptx && !code->opaque && !rs_state.opt.strict && !rs_tensormap_any() &&
-	       rs_engine_again_words(rs_state.engine, t->thread, q, n->b.data,
-				     (unsigned)(n->b.n / 8));
+	if (moment && n->m)
+		rs_memo_calm(n->m, moment, q, generation);
+	return !!moment;
 }
 
 /*
- * The same launch as before, which needed nothing then and needs nothing now. With option STRICT every call looks for
+ * Does the launch need nothing, as far as that can be told without describing it? With option STRICT every call looks for
  * bad records.
  */
 static inline int is_calm(struct rs_tls *t, const struct known *n, CUstream stream,
@@ -388,19 +460,17 @@ static inline int is_calm(struct rs_tls *t, const struct known *n, CUstream stre
 {
 	struct rs_queue q;
 
-	if (!n->m || __atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))
+	if (!n->has_params || __atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))
 		return 0;
 	q = rs_queue_of(t, stream, flavour);
-	return n->m->passing ? is_calm_anew(t, n, q) : rs_memo_is_calm(n->m, t, q);
+	return (rs_likely(n->m) && rs_memo_is_calm(n->m, t, q)) || is_calm_anew(t, n, q);
 }
 
 /* With option STRICT every call looks for bad records. */
 static inline void keep_calm(const struct known *n, const struct rs_call *c)
 {
-	if (!c->calm || !n->m || rs_state.opt.strict)
-		return;
-	n->m->calm = c->calm;
-	n->m->calm_q = c->q;
+	if (c->calm && n->m && !rs_state.opt.strict)
+		rs_memo_calm(n->m, c->calm, c->q, n->m->generation);
 }
 
 /* The body of a wrapper, behind RS_ENTER_CALL. */

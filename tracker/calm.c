@@ -39,6 +39,8 @@ static struct rs_alloc *loosely(const struct rs_engine *e, const struct rs_acces
 struct look {
 	struct rs_engine *e;
 	uint64_t moment, loose;
+	uint64_t generation; /* of addresses */
+	uint64_t calm;	     /* this moment and this queue, as in struct rs_lately */
 	uint32_t epoch, q;
 	uint8_t unmarked; /* a mark is missing */
 };
@@ -48,16 +50,19 @@ static inline int begin(struct look *k, struct rs_engine *e, const struct rs_thr
 {
 	const struct rs_known *known;
 
+	if (rs_window_next(t->top))
+		return 0;
 	k->e = e;
 	k->moment = __atomic_load_n(&e->moment, __ATOMIC_ACQUIRE);
+	k->generation = rs_engine_generation(e);
 	k->loose = __atomic_load_n(&e->version, __ATOMIC_RELAXED) + 1;
 	k->epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED);
 	k->unmarked = 0;
 	known = rs_known_queue(e, t, queue);
-	if (rs_window_next(t->top) || __atomic_load_n(&e->process, __ATOMIC_RELAXED) || !known ||
-	    known->id >= 63)
+	if (__atomic_load_n(&e->process, __ATOMIC_RELAXED) || !known || known->id >= 63)
 		return 0;
 	k->q = known->id;
+	k->calm = k->moment << 7 | (uint64_t)k->q << 1;
 	return 1;
 }
 
@@ -127,9 +132,81 @@ uint64_t rs_engine_again(struct rs_engine *e, struct rs_thread *t, struct rs_que
 	return end(&k, queue);
 }
 
+/* --- by address alone ------------------------------------------------------------------------- */
+
 /*
- * Marks are left along the way: if one of the words keeps the call from passing, the others are written to all the same.
+ * What was found out of one allocation is remembered by address, as the answer for a whole call is by the shim: it holds for
+ * the same queue as long as the moment does, and for reading if it does for writing. Which allocation it is holds as long as
+ * no address has changed its memory. So a call with addresses that no call had before costs a look at this table where
+ * the thread has met their memory lately.
  */
+static inline struct rs_lately *small_at(struct rs_thread *t, uint64_t addr)
+{
+	return &t->lately[(addr >> 12 ^ addr >> 22) % RS_LATELY_SMALL];
+}
+
+static inline struct rs_lately *large_at(struct rs_thread *t, uint64_t addr)
+{
+	return &t->lately[RS_LATELY_SMALL + (addr >> 21 ^ addr >> 29) % RS_LATELY_LARGE];
+}
+
+static inline int covers(const struct rs_lately *l, uint64_t addr)
+{
+	return addr - l->base < l->bytes;
+}
+
+/* It is the memory of the address, and needs nothing. */
+static inline int answers(const struct rs_lately *l, const struct look *k, uint64_t addr, int write)
+{
+	return covers(l, addr) && (l->calm | !write) == (k->calm | 1);
+}
+
+static inline struct rs_lately *known_at(struct rs_thread *t, const struct look *k, uint64_t addr)
+{
+	struct rs_lately *l = small_at(t, addr);
+
+	if (!covers(l, addr))
+		l = large_at(t, addr);
+	return covers(l, addr) && t->lately_generation[l - t->lately] == k->generation ? l : NULL;
+}
+
+/* NULL: there is none. The entry of a mapping has no allocation: it never needs nothing. */
+static struct rs_lately *meet(struct rs_thread *t, const struct look *k, uint64_t addr)
+{
+	struct rs_lately *l = known_at(t, k, addr);
+	uint64_t base, bytes;
+	void *v;
+
+	if (l)
+		return l;
+	v = rs_addrmap_find(k->e->map, addr, &base, &bytes);
+	if (!v)
+		return NULL;
+	l = bytes >> 21 ? large_at(t, addr) : small_at(t, addr);
+	*l = (struct rs_lately){.base = base, .bytes = bytes, .alloc = rs_mapping_of(v) ? NULL : v};
+	t->lately_generation[l - t->lately] = k->generation;
+	return l;
+}
+
+/* Marks are left at once: if another address keeps the call from passing, this memory was written to all the same. */
+static int pass(struct rs_lately *l, struct look *k, int write)
+{
+	k->unmarked = 0;
+	if (!l->alloc || !is_free(k, l->alloc, write))
+		return 0;
+	if (k->unmarked)
+		leave_marks(k, l->alloc, write);
+	l->calm = k->calm | !!write;
+	return 1;
+}
+
+__attribute__((noinline)) static int word_passes(struct rs_thread *t, struct look *k, uint64_t word)
+{
+	struct rs_lately *l = meet(t, k, word);
+
+	return !l || pass(l, k, 1);
+}
+
 uint64_t rs_engine_again_words(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
 			       const void *words, unsigned n)
 {
@@ -139,19 +216,73 @@ uint64_t rs_engine_again_words(struct rs_engine *e, struct rs_thread *t, struct 
 	if (!begin(&k, e, t, queue))
 		return 0;
 	for (i = 0; i < n; i++) {
-		struct rs_alloc *a;
 		uint64_t word;
 
 		memcpy(&word, (const uint8_t *)words + 8 * (size_t)i, sizeof(word));
-		a = word < RS_ADDR_LEAST ? NULL : rs_addrmap_find(e->map, word, NULL, NULL);
-		if (!a)
-			continue;
-		k.unmarked = 0;
-		if (!is_free(&k, a, 1))
+		if (word >= RS_ADDR_LEAST && !answers(small_at(t, word), &k, word, 1) &&
+		    !answers(large_at(t, word), &k, word, 1) && !word_passes(t, &k, word))
 			return 0;
-		if (k.unmarked)
-			leave_marks(&k, a, 1);
 	}
+	return end(&k, queue);
+}
+
+static inline int is_within(const struct rs_lately *l, const struct rs_reach *r)
+{
+	return rs_max64(r->lo, l->base) < rs_min64(r->hi, l->base + l->bytes);
+}
+
+static inline int is_answered(struct rs_thread *t, const struct look *k, const struct rs_reach *r)
+{
+	const struct rs_lately *s = small_at(t, r->addr), *l = large_at(t, r->addr);
+	int write = !!(r->dir & RS_WRITE);
+
+	return (answers(s, k, r->addr, write) && is_within(s, r)) ||
+	       (answers(l, k, r->addr, write) && is_within(l, r));
+}
+
+/* Leaves no marks yet. */
+__attribute__((noinline)) static int may_pass(struct rs_thread *t, struct look *k,
+					      const struct rs_reach *r)
+{
+	const struct rs_lately *l = meet(t, k, r->addr);
+
+	if (!l) /* nor is there anything at lo, if that is the same */
+		return r->lo == r->addr;
+	return l->alloc && is_within(l, r) && is_free(k, l->alloc, r->dir & RS_WRITE);
+}
+
+__attribute__((noinline)) static int pass_all(struct rs_thread *t, struct look *k,
+					      const struct rs_reach *r, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		struct rs_lately *l = is_answered(t, k, &r[i]) ? NULL : meet(t, k, r[i].addr);
+
+		if (l && !pass(l, k, r[i].dir & RS_WRITE))
+			return 0;
+	}
+	return 1;
+}
+
+uint64_t rs_engine_again_reach(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
+			       const struct rs_reach *r, unsigned n)
+{
+	int unanswered = 0;
+	struct look k;
+	unsigned i;
+
+	if (!begin(&k, e, t, queue))
+		return 0;
+	for (i = 0; i < n; i++) {
+		if (is_answered(t, &k, &r[i]))
+			continue;
+		if (!may_pass(t, &k, &r[i]))
+			return 0;
+		unanswered = 1;
+	}
+	if (unanswered && !pass_all(t, &k, r, n))
+		return 0;
 	return end(&k, queue);
 }
 

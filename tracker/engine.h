@@ -324,6 +324,17 @@ uint64_t rs_engine_again_words(struct rs_engine *e, struct rs_thread *t, struct 
 			       const void *words, unsigned n);
 
 /*
+ * The same for a call that reaches bytes [lo, hi) from each of n addresses, in the memory around the address or, where that
+ * has none of them, around lo. Where it is not certain which memory that is the answer is 0, too.
+ */
+struct rs_reach {
+	uint64_t addr, lo, hi;
+	int dir; /* RS_READ | RS_WRITE */
+};
+uint64_t rs_engine_again_reach(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			       const struct rs_reach *r, unsigned n);
+
+/*
  * Both keep errno. A launch of many kernels and copies at once (a graph): before for each in an order that the graph allows,
  * the real call, after for each, in the same order. A write that is over before the launch is (a later call
  * writes the same bytes, or frees them) is then none (dir).

@@ -446,6 +446,20 @@ struct rs_known {
 };
 #define RS_KNOWN 8u
 
+/*
+ * Memory that the thread's calls have met: calm.c. A direct-mapped table by 4 KiB, and one by 2 MiB for what is at least that
+ * large, behind it.
+ */
+struct rs_lately {
+	uint64_t base, bytes; /* bytes 0: an empty entry */
+	uint64_t
+		calm; /* a moment, a queue and whether it was written: nothing was needed then; 0: not so */
+	struct rs_alloc *alloc;
+};
+#define RS_LATELY_SMALL 1024u
+#define RS_LATELY_LARGE 256u
+#define RS_LATELY	(RS_LATELY_SMALL + RS_LATELY_LARGE)
+
 /* A product of the call that is being made: its digest is planned, and is to be made when the call has been made. */
 struct rs_post {
 	struct rs_words *words; /* the log's */
@@ -470,6 +484,8 @@ struct rs_thread {
 	uint32_t posts_q;
 	const struct rs_segment *posts_of;
 	uint8_t flying; /* is between before and after of a call that may reach mapped memory: remap.c */
+	struct rs_lately lately[RS_LATELY];
+	uint64_t lately_generation[RS_LATELY]; /* engine.map_generation before it was looked up */
 };
 
 struct rs_engine {

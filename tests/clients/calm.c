@@ -3,7 +3,8 @@
  * Calls outside of segments that are equal to earlier ones, between a forward and its replay: what needed nothing
  * before must now save what the forward saw. For tests/t/shim_calm.t.
  *
- *	calm KIND	KIND: fill, copy, launch, other (the address is of other memory by then), empty (of no bytes before)
+ *	calm KIND	KIND: fill, copy, launch, other (the address is of other memory by then), empty (of no bytes before),
+ *			new-copy, new-launch (all are different: they go to one word after the other of the state)
  *
  * In each round the state is set again and again, a segment reads it, the same call sets it to something else, and the
  * segment is replayed; prints "round product state", which are right if product is the round's number and state
@@ -62,15 +63,39 @@ static void launches(unsigned times)
 		must(drv_launch(inc, 1, NULL, args));
 }
 
+/* Copies or launches on words of the state that no call has had before, in the end also on the one that matters. */
+static void anew(int launch, unsigned round, unsigned from, unsigned times)
+{
+	unsigned n = 1;
+	CUdeviceptr at;
+	void *args[] = {&at, &n};
+
+	for (unsigned i = 0; i < times; i++) {
+		at = state + 4ull * (from + 200 * (round - 1) + i);
+		if (launch)
+			must(drv_launch(inc, 1, NULL, args));
+		else
+			must(cuMemcpyDtoDAsync(at, source, 4, NULL));
+		at = state;
+		if (from > 1 && launch)
+			must(drv_launch(inc, 1, NULL, args));
+	}
+	if (from > 1 && !launch) {
+		must(cuMemsetD32Async(source, round + 100, 1, NULL));
+		must(cuMemcpyDtoDAsync(state, source, 4, NULL));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	CUcontext ctx;
 	CUmodule module;
-	unsigned got[2], launch;
+	unsigned got[2], launch, new;
 
 	if (argc != 2)
 		return 2;
 	launch = !strcmp(argv[1], "launch");
+	new = !strncmp(argv[1], "new-", 4);
 	must(cuInit(0));
 	must(cuCtxCreate(&ctx, NULL, 0, 0));
 	must(cuModuleLoadData(&module, drv_ptx));
@@ -86,11 +111,15 @@ int main(int argc, char **argv)
 		pending();
 		again(argv[1], round - launch * 3);
 		launches(launch * 3);
+		if (new)
+			anew(!strcmp(argv[1], "new-launch"), round, 1, 100);
 		replayshim_forward_begin("layer", REPLAYSHIM_NEXT);
 		segment();
 		replayshim_forward_end();
 		if (launch)
 			launches(100);
+		else if (new)
+			anew(!strcmp(argv[1], "new-launch"), round, 101, 100);
 		else
 			again(strcmp(argv[1], "other") ? argv[1] : "fill", round + 100);
 		replayshim_replay_begin("layer", REPLAYSHIM_NEXT);

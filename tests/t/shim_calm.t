@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A call that is equal to one which needed nothing is not described, until it does need something."""
+"""A call that is equal to one which needed nothing, or goes to such memory, is not described, until it does need something."""
 import json
 import pathlib
 import sys
@@ -10,7 +10,7 @@ from harness import BUILD, done, run, same, tmp
 
 ROUNDS = 4
 
-for kind in "fill", "copy", "launch", "other", "empty":
+for kind in "fill", "copy", "launch", "other", "empty", "new-copy", "new-launch":
 	out = tmp / kind
 	p = run([BUILD / "clients/calm", kind], preload=[], REPLAYSHIM_MODE="preserve", REPLAYSHIM_OUT=out)
 	same(p.stdout.split("\n")[:-1], [f"{i} {i} {i + 100}" for i in range(1, ROUNDS + 1)],

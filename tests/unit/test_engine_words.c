@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Launches known by their words alone (rs_engine_again_words): marks are left at whatever the words point into, and the call
- * is described as soon as somebody claims any of that, or has work of the shim's own there.
+ * is described as soon as somebody claims any of that, or has work of the shim's own there. Then calls known by what they
+ * reach (rs_engine_again_reach), and what a thread remembers of the memory that it met lately: whatever makes that void.
  */
 #include "tests/unit/engine_rig.h"
 #include "tracker/model.h"
@@ -62,6 +63,7 @@ static void by_words(void)
 	ON(1, bump, RW_(y, 1));
 	a->fence = 1 + rs_known_at(thr, RIG_Q(1))->id;
 	eng->fence_queues = RS_QBIT(a->fence - 1);
+	rs_moment_next(eng);
 	ok(!rs_engine_again_words(eng, thr, RIG_Q(0), words_, 3),
 	   "work of the shim's own comes first");
 	ok(rs_engine_again_words(eng, thr, RIG_Q(1), words_, 3), "on another stream only");
@@ -69,8 +71,205 @@ static void by_words(void)
 	rig_stop();
 }
 
+/* What the engine says of a call that writes through the one word. */
+static int passes(unsigned q, uint64_t word)
+{
+	return !!rs_engine_again_words(eng, thr, RIG_Q(q), &word, 1);
+}
+
+static int reaches(uint64_t addr, uint64_t lo, uint64_t hi, int dir)
+{
+	const struct rs_reach r = {addr, lo, hi, dir};
+
+	return !!rs_engine_again_reach(eng, thr, RIG_Q(0), &r, 1);
+}
+
+static struct rs_alloc *alloc_of(const void *p)
+{
+	return (struct rs_alloc *)rs_engine_lookup(eng, (uint64_t)p, &(uint64_t){0},
+						   &(uint64_t){0});
+}
+
+static void forget_marks(struct rs_alloc *a)
+{
+	a->touched = a->loose = 0;
+}
+
+static int is_marked(const struct rs_alloc *a, uint64_t queues)
+{
+	return a->touched == queues && a->loose == eng->version + 1;
+}
+
+/* As somebody else's forward would. */
+static void claim(struct rs_alloc *a)
+{
+	a->claimed = eng->claim_epoch;
+	rs_moment_next(eng);
+}
+
+/* Two streams that are known, and something pending. */
+static void begin(uint32_t **x)
+{
+	uint32_t *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	*x = words(1), y = words(1);
+	STEP(1);
+	something_pending();
+	ON(0, bump, RW_(y, 1));
+	ON(1, bump, RW_(y, 1));
+}
+
+static void remembered(void)
+{
+	struct rs_alloc *a;
+	uint64_t at;
+	uint32_t *x;
+
+	begin(&x);
+	at = (uint64_t)x;
+	a = alloc_of(x);
+	ok(passes(0, at) && is_marked(a, 1), "memory that is met leaves marks");
+	forget_marks(a);
+	ok(passes(0, at) && !a->touched && !a->loose, "and is not looked at again");
+	ok(passes(1, at) && is_marked(a, 2), "on another stream it is");
+	ok(passes(0, at) && is_marked(a, 3), "and on the first one again, with its own mark");
+	forget_marks(a);
+	something_pending();
+	ok(passes(0, at) && is_marked(a, 1),
+	   "and when a forward has begun since: marks are of its time");
+	claim(a);
+	ok(!passes(0, at) && !passes(0, at), "and when it was claimed");
+	ok(reaches(at, at, at + 4, RS_READ) && !reaches(at, at, at + 4, RS_WRITE),
+	   "which is no matter to readers");
+	ok(!passes(0, at), "what holds for reading does not hold for writing");
+	rig_stop();
+}
+
+/* A reader leaves the mark of a reader only. */
+static void read_then_written(void)
+{
+	struct rs_alloc *a;
+	uint64_t at;
+	uint32_t *x;
+
+	begin(&x);
+	at = (uint64_t)x;
+	a = alloc_of(x);
+	ok(reaches(at, at, at + 4, RS_READ) && a->touched == 1 && !a->loose, "a reader's mark");
+	ok(reaches(at, at, at + 4, RS_WRITE) && is_marked(a, 1), "then a writer's");
+	forget_marks(a);
+	ok(reaches(at, at, at + 4, RS_READ) && reaches(at, at, at + 4, RS_WRITE) && !a->touched,
+	   "which stands for a reader's, too");
+	rig_stop();
+}
+
+/* Another allocation gets the address. */
+static void replaced(void)
+{
+	struct rs_alloc *a, *b;
+	uint64_t at;
+	uint32_t *x;
+
+	begin(&x);
+	at = (uint64_t)x;
+	a = alloc_of(x);
+	ok(passes(0, at) && passes(0, at), "memory that was met");
+	rs_engine_free(eng, thr, RIG_Q(0), at);
+	forget_marks(a);
+	ok(passes(0, at) && !a->touched, "has gone: nothing is there");
+	ok(words(2) != x, "its place among those that are to be used again is taken");
+	rs_engine_alloc(eng, thr, RIG_Q(0), at, 4, RS_ALLOC_DEVICE);
+	b = alloc_of(x);
+	ok(b && passes(0, at) && is_marked(b, 1), "what has come to its address is met");
+	claim(b);
+	ok(!passes(0, at), "and is asked about");
+	rig_stop();
+}
+
+/* Addresses that share an entry; memory that is large, beside small memory; addresses that nobody maps. */
+static void places(void)
+{
+	const uint64_t one = 1ull << 46, other = one + (1 << 22) + (1 << 12),
+		       big = one + (1ull << 40);
+	uint32_t *x;
+
+	begin(&x);
+	rs_engine_alloc(eng, thr, RIG_Q(0), one, 4096, RS_ALLOC_DEVICE);
+	rs_engine_alloc(eng, thr, RIG_Q(0), other, 4096, RS_ALLOC_DEVICE);
+	rs_engine_alloc(eng, thr, RIG_Q(0), big, 3ull << 20, RS_ALLOC_DEVICE);
+	rs_engine_alloc(eng, thr, RIG_Q(0), big + (3ull << 20), 4096, RS_ALLOC_DEVICE);
+	ok(passes(0, one) && passes(0, other) && passes(0, one + 4095), "they take turns");
+	claim(alloc_of((void *)other));
+	ok(passes(0, one) && !passes(0, other) && passes(0, one) && !passes(0, other + 4095),
+	   "each by its own memory");
+	ok(passes(0, one + 4096) && passes(0, other - 1), "beside which there is none");
+	ok(passes(0, big) && passes(0, big + (3ull << 20) - 1) && passes(0, big + (3ull << 20)),
+	   "large memory, and small memory behind it");
+	claim(alloc_of((void *)big));
+	ok(!passes(0, big) && !passes(0, big + (3ull << 20) - 1) && passes(0, big + (3ull << 20)),
+	   "large memory is claimed as a whole");
+	rig_stop();
+}
+
+static void reach(void)
+{
+	const struct rs_reach none = {0};
+	struct rs_reach two[2];
+	struct rs_alloc *a;
+	uint32_t *x, *z;
+	uint64_t at;
+
+	begin(&x);
+	z = words(1);
+	at = (uint64_t)x;
+	a = alloc_of(x);
+	ok(rs_engine_again_reach(eng, thr, RIG_Q(0), &none, 0), "a call that reaches nothing");
+	ok(!rs_engine_again_reach(eng, thr, RIG_Q(7), &none, 0), "a stream seen first");
+	ok(reaches(at, at - 8, at + 1, RS_WRITE) && is_marked(a, 1), "bytes around an address");
+	ok(!reaches(at, at + 4, at + 8, RS_WRITE) && !reaches(at, at - 8, at, RS_WRITE),
+	   "none of its memory: another one's, perhaps");
+	ok(reaches(1 << 20, 1 << 20, 1 << 21, RS_WRITE), "memory that nobody knows");
+	ok(!reaches(1 << 20, at, at + 4, RS_WRITE),
+	   "from where memory is reached that somebody does");
+	claim(alloc_of(z));
+	forget_marks(a);
+	two[0] = (struct rs_reach){at, at, at + 4, RS_WRITE};
+	two[1] = (struct rs_reach){(uint64_t)z, (uint64_t)z, (uint64_t)z + 4, RS_WRITE};
+	ok(!rs_engine_again_reach(eng, thr, RIG_Q(0), two, 2) && !a->touched && !a->loose,
+	   "a call that does not pass leaves no marks");
+	two[1].dir = RS_READ;
+	ok(rs_engine_again_reach(eng, thr, RIG_Q(0), two, 2) && is_marked(a, 1),
+	   "one that does, all");
+	PUSH("forward:f");
+	ok(!rs_engine_again_reach(eng, thr, RIG_Q(0), two, 2), "inside of a window");
+	POP();
+	rig_stop();
+}
+
+/* Mapped memory may be any number of backings: it is always asked about. */
+static void mapped(void)
+{
+	const uint64_t at = 1ull << 46;
+	uint32_t *x;
+
+	begin(&x);
+	rs_engine_backing(eng, 77, 4 << 20, RS_ALLOC_DEVICE);
+	rs_engine_reserve(eng, at, 4 << 20);
+	ok(!rs_engine_map(eng, at, 4 << 20, 77, 0), "a mapping");
+	ok(!passes(0, at) && !passes(0, at) && !reaches(at, at, at + 1, RS_READ),
+	   "is never passed by");
+	rig_stop();
+}
+
 int main(void)
 {
 	by_words();
+	remembered();
+	read_then_written();
+	replaced();
+	places();
+	reach();
+	mapped();
 	return tap_done();
 }
