@@ -229,6 +229,55 @@ static void captured(void)
 	must(cuGraphExecDestroy(exec));
 }
 
+/* Within a graph an address may come again, where the free comes before the allocation. */
+static void again(void)
+{
+	CUdeviceptr p, q, other;
+	unsigned right = 0;
+	CUgraphExec exec;
+	CUstream s, t;
+	CUevent e;
+	CUgraph g;
+
+	must(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	must(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
+	must(cuEventCreate(&e, 0));
+	must(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	must(cuEventRecord(e, s));
+	must(cuStreamWaitEvent(t, e, 0));
+	must(cuMemAllocAsync(&p, N * 4, s));
+	must(cuMemsetD32Async(p, 7, N, s));
+	must(cuMemFreeAsync(p, s));
+	must(cuMemAllocAsync(&other, N * 4, t));
+	must(cuMemsetD32Async(other, 8, N, t));
+	must(cuMemAllocAsync(&q, N * 4, s));
+	ok(q == p && other != p, "an address comes again after its free, and not beside it");
+	must(cuMemsetD32Async(q, 9, N, s));
+	must(cuMemcpyDtoDAsync(out, q, N * 4, s));
+	is_cu(cuMemFreeAsync(q, s), CUDA_SUCCESS, "it is freed again");
+	is_cu(cuMemFreeAsync(q, s), CUDA_ERROR_INVALID_VALUE, "once");
+	must(cuMemAllocAsync(&q, N * 4, s));
+	must(cuMemsetD32Async(q, 10, N, s));
+	must(cuEventRecord(e, t));
+	must(cuStreamWaitEvent(s, e, 0));
+	must(cuMemFreeAsync(other, s));
+	must(cuStreamEndCapture(s, &g));
+	must(cuGraphInstantiate(&exec, g, 0));
+	for (unsigned i = 0; i < SEEDS; i++) {
+		schedule(i);
+		must(cuGraphLaunch(exec, s));
+		must(cuStreamSynchronize(s));
+		right += value(out) == 9 && value(q) == 10;
+		must(cuMemFreeAsync(q, s));
+	}
+	is_u64(right, SEEDS, "each has its own bytes, and the last one outlives the launch");
+	must(cuGraphExecDestroy(exec));
+	must(cuGraphDestroy(g));
+	must(cuEventDestroy(e));
+	must(cuStreamDestroy(s));
+	must(cuStreamDestroy(t));
+}
+
 /* A child graph with memory nodes is moved into its parent. */
 static void moved(void)
 {
@@ -318,6 +367,7 @@ int main(void)
 	outside();
 	auto_free();
 	captured();
+	again();
 	moved();
 	wrong();
 	cuCtxDestroy(ctx);

@@ -163,7 +163,51 @@ static struct sim_graph_mem *mem_new(CUgraph g, const CUDA_MEM_ALLOC_NODE_PARAMS
 
 /* ---- nodes ---- */
 
-static CUresult alloc_work(CUgraph g, const CUDA_MEM_ALLOC_NODE_PARAMS *p, struct sim_work *w)
+/* Does x come before one of the n nodes, or is it one of them? */
+static bool precedes(CUgraphNode x, const CUgraphNode *deps, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (deps[i]->seen)
+			continue;
+		deps[i]->seen = true;
+		if (deps[i] == x || precedes(x, deps[i]->deps, deps[i]->ndeps))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * "CUDA may reuse memory within a graph by assigning the same virtual address range to different allocations whose lifetimes
+ * do not overlap" (programming guide): so it is done wherever it may be, for an allocation of the same size. NULL: nowhere.
+ */
+static struct sim_graph_mem *reused(CUgraph g, const CUDA_MEM_ALLOC_NODE_PARAMS *p,
+				    const CUgraphNode *deps, size_t n)
+{
+	struct sim_graph_mem *m;
+	CUgraphNode x, last;
+
+	for (m = mems; m; m = m->next) {
+		if (m->owner != g || !m->freed_inside || m->dev != p->poolProps.location.id ||
+		    m->params.bytesize != p->bytesize || m->params.accessDescCount ||
+		    p->accessDescCount)
+			continue;
+		for (x = g->first, last = NULL; x; x = x->next) {
+			x->seen = false;
+			if (x->work.kind == SIM_WORK_MEMFREE && x->work.mem == m)
+				last = x;
+		}
+		if (last && precedes(last, deps, n))
+			break;
+	}
+	if (!m)
+		return NULL;
+	m->freed_inside = false;
+	sim_graphmem_ref(m);
+	return m;
+}
+
+static CUresult alloc_work(CUgraph g, const CUDA_MEM_ALLOC_NODE_PARAMS *p, const CUgraphNode *deps,
+			   size_t n, struct sim_work *w)
 {
 	CUresult r = check_params(p);
 
@@ -171,7 +215,9 @@ static CUresult alloc_work(CUgraph g, const CUDA_MEM_ALLOC_NODE_PARAMS *p, struc
 		return r;
 	if (g->is_moved || g->is_body)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	*w = (struct sim_work){.kind = SIM_WORK_MEMALLOC, .mem = mem_new(g, p)};
+	*w = (struct sim_work){.kind = SIM_WORK_MEMALLOC, .mem = reused(g, p, deps, n)};
+	if (!w->mem)
+		w->mem = mem_new(g, p);
 	return w->mem ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -185,9 +231,10 @@ static CUresult free_work(CUgraph g, CUdeviceptr dptr, struct sim_work *w)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (g->is_moved || g->is_body)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	for (CUgraphNode n = g->first; n; n = n->next)
-		if (n->work.kind == SIM_WORK_MEMFREE && n->work.mem == m)
-			return CUDA_ERROR_INVALID_VALUE;
+	if (g != m->owner)
+		for (CUgraphNode n = g->first; n; n = n->next)
+			if (n->work.kind == SIM_WORK_MEMFREE && n->work.mem == m)
+				return CUDA_ERROR_INVALID_VALUE;
 	sim_graphmem_ref(m);
 	*w = (struct sim_work){.kind = SIM_WORK_MEMFREE, .mem = m};
 	return CUDA_SUCCESS;
@@ -221,7 +268,7 @@ CUresult sim_graphmem_add_alloc(struct sim_call *call, SIM_ADD_PARAMS,
 
 	if (sim_graphnode_bad_add(SIM_ADD_ARGS) || !p)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = alloc_work(g, p, &w);
+	r = alloc_work(g, p, deps, n, &w);
 	if (r)
 		return r;
 	addr = w.mem->params.dptr;
@@ -291,7 +338,7 @@ CUresult sim_graphmem_capture_alloc(CUstream s, size_t size, int dev, CUdevicept
 	p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
 	p.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	p.poolProps.location.id = dev;
-	r = alloc_work(sim_capture_graph(s), &p, &w);
+	r = alloc_work(sim_capture_graph(s), &p, s->deps, s->ndeps, &w);
 	if (r)
 		return sim_capture_break(s, r);
 	addr = w.mem->params.dptr;

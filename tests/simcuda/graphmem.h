@@ -9,6 +9,8 @@
  * later ones until cuDeviceGraphMemTrim. `out` is the state in the order of API calls: launched and not
  * freed yet. Frees of what is not out are refused, as is a launch that would allocate it twice.
  *
+ * Within a graph an address is given out again: then several allocation nodes, one after the other, have one memory.
+ *
  * A memory is counted by the nodes, the ops and by being out. Driver lock held.
  */
 #ifndef SIM_GRAPHMEM_H
@@ -23,12 +25,12 @@ struct sim_graph_mem {
 	int dev;
 	CUDA_MEM_ALLOC_NODE_PARAMS params; /* accessDescs owned */
 	CUgraph owner;			   /* has the allocation node; NULL when it is gone */
-	bool freed_inside;		   /* by a node of the owner */
-	unsigned freed_elsewhere;	   /* free nodes in other graphs */
-	bool charged, out, here; /* here: scratch, allocated by the launch that is checked */
-	unsigned pending;	 /* queued ops that allocate or free it */
-	CUcontext launch_ctx;	 /* of the launch that allocated it: checked before use */
-	struct sim_op *free_op;	 /* the last free of it */
+	bool freed_inside;	  /* by a node of the owner, since the last allocation node */
+	unsigned freed_elsewhere; /* free nodes in other graphs */
+	bool charged, out, here;  /* here: scratch, allocated by the launch that is checked */
+	unsigned pending;	  /* queued ops that allocate or free it */
+	CUcontext launch_ctx;	  /* of the launch that allocated it: checked before use */
+	struct sim_op *free_op;	  /* the last free of it */
 	struct sim_graph_mem *next, *prev;
 };
 

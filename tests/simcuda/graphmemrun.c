@@ -188,18 +188,43 @@ CUresult sim_graphmem_begin(CUgraphExec e, CUstream s, struct sim_op **first)
 	return r;
 }
 
-static CUresult freed(const struct sim_work *w, void *last)
+struct left {
+	CUgraphExec exec;
+	struct sim_op *last;
+	struct sim_graph_mem *mem;
+	int n;
+};
+
+/* Addresses are given out again within a graph: how often more is it allocated than freed? */
+static CUresult count(const struct sim_work *w, void *opaque)
 {
-	if (w->kind == SIM_WORK_MEMFREE) {
-		set_free_op(w->mem, last);
+	struct left *l = opaque;
+
+	if (w->mem == l->mem)
+		l->n += w->kind == SIM_WORK_MEMALLOC ? 1 : -1;
+	return CUDA_SUCCESS;
+}
+
+static CUresult freed(const struct sim_work *w, void *opaque)
+{
+	struct left *l = opaque;
+
+	if (w->kind != SIM_WORK_MEMFREE)
+		return CUDA_SUCCESS;
+	l->mem = w->mem;
+	l->n = 0;
+	each(l->exec, count, l);
+	set_free_op(w->mem, l->last);
+	if (l->n <= 0)
 		set_out(w->mem, false);
-	}
 	return CUDA_SUCCESS;
 }
 
 void sim_graphmem_end(CUgraphExec e, struct sim_op *last)
 {
-	each(e, freed, last);
+	struct left l = {.exec = e, .last = last};
+
+	each(e, freed, &l);
 }
 
 /* ---- freeing outside of graphs ---- */
