@@ -33,6 +33,57 @@ void rs_capture_unseen(struct rs_tls *t, CUstream stream, enum rs_flavour flavou
 		rs_engine_capture_unseen(rs_state.engine, rs_queue_of(t, stream, flavour), begins));
 }
 
+void rs_capture_allocated(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t addr,
+			  uint64_t bytes)
+{
+	RS_ENGINE(rs_engine_capture_allocated(rs_state.engine, t->thread,
+					      rs_queue_of(t, stream, flavour), addr, bytes));
+}
+
+void rs_capture_frees(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t addr)
+{
+	RS_ENGINE(rs_engine_capture_frees(rs_state.engine, t->thread,
+					  rs_queue_of(t, stream, flavour), addr));
+}
+
+void rs_capture_freed(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t addr,
+		      CUresult r)
+{
+	RS_ENGINE(rs_engine_capture_freed(rs_state.engine, t->thread,
+					  rs_queue_of(t, stream, flavour), addr,
+					  r == CUDA_SUCCESS));
+}
+
+void rs_capture_recorded(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t event)
+{
+	RS_ENGINE(rs_engine_capture_recorded(rs_state.engine, t->thread,
+					     rs_queue_of(t, stream, flavour), event));
+}
+
+void rs_capture_waited(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t event)
+{
+	RS_ENGINE(rs_engine_capture_waited(rs_state.engine, t->thread,
+					   rs_queue_of(t, stream, flavour), event));
+}
+
+uint64_t rs_capture_resets(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int resets)
+{
+	uint64_t event = 0;
+
+	if (resets)
+		RS_ENGINE(event = rs_engine_capture_resets(rs_state.engine,
+							   rs_queue_of(t, stream, flavour)));
+	return event;
+}
+
+void rs_capture_reset(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t event,
+		      CUresult r)
+{
+	RS_ENGINE(rs_engine_capture_reset(rs_state.engine, t->thread,
+					  rs_queue_of(t, stream, flavour), event,
+					  r == CUDA_SUCCESS));
+}
+
 void rs_capture_ends(struct rs_queue q)
 {
 	RS_ENGINE(rs_engine_capture_ends(rs_state.engine, q));

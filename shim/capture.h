@@ -28,6 +28,20 @@ struct rs_captured_list {
 void rs_capture_began(struct rs_queue q);
 /* Around a captured call that is not described, but makes a node: memory, or an event. */
 void rs_capture_unseen(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int begins);
+/* After a captured allocation, begun as that (addr 0: it has failed); and around a captured free. */
+void rs_capture_allocated(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t addr,
+			  uint64_t bytes);
+void rs_capture_frees(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t addr);
+void rs_capture_freed(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t addr,
+		      CUresult r);
+/* A captured stream has recorded an event, or waited for one; 0: it comes after all of the capture. */
+void rs_capture_recorded(struct rs_tls *t, CUstream stream, enum rs_flavour flavour,
+			 uint64_t event);
+void rs_capture_waited(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t event);
+/* Around a call that sets (resets), or adds to, what a captured stream's next node comes after. */
+uint64_t rs_capture_resets(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int resets);
+void rs_capture_reset(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t event,
+		      CUresult r);
 /* Before the driver ends the capture; and after, if it is over. graph NULL: none has come of it. */
 void rs_capture_ends(struct rs_queue q);
 void rs_capture_over(struct rs_tls *t, struct rs_queue q, CUgraph graph);

@@ -78,12 +78,17 @@ uint64_t rs_ctx_of_stream(struct rs_tls *t, CUstream stream)
 	return rs_ctx_current(t);
 }
 
-int rs_queue_capturing_slow(CUstream stream)
+int rs_queue_capturing_slow(CUstream stream, uint64_t *ret_capture)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	cuuint64_t id = 0;
 
-	return rs_real.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+	*ret_capture = 0;
+	if (rs_real.cuStreamGetCaptureInfo(stream, &status, &id) != CUDA_SUCCESS)
+		return 0;
+	if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		*ret_capture = id;
+	return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /* --- calls that make a context or make it current ------------------------------------------------ */

@@ -272,6 +272,7 @@ const struct rs_devops rs_devops_ops = {
 	.result_alloc = op_result_alloc,
 	.result_free = op_result_free,
 	.capture_of = rs_dev_capture,
+	.capture_nodes = rs_dev_capture_nodes,
 	.event_record = rs_dev_event_record,
 	.event_wait = rs_dev_event_wait,
 	.event_done = rs_dev_event_done,

@@ -109,7 +109,8 @@ struct rs_dev_event *rs_dev_event_take(struct rs_dev_context *c, enum rs_dev_spa
 void rs_dev_event_put(struct rs_dev_event *e, enum rs_dev_spare kind);
 /* The capture that the stream takes part in, 0: none. In the context. */
 CUresult rs_dev_capture_of(CUstream s, uint64_t *ret);
-int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture, uint64_t *ret_nodes);
+int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture, uint64_t *ret_graph);
+uint64_t rs_dev_capture_nodes(void *opaque, struct rs_queue q, uint64_t graph);
 int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event);
 int rs_dev_event_wait(void *opaque, struct rs_queue q, uint64_t event);
 int rs_dev_event_done(void *opaque, uint64_t event);

@@ -73,26 +73,24 @@ CUresult rs_dev_capture_of(CUstream s, uint64_t *ret)
 	return CUDA_SUCCESS;
 }
 
-/* UINT64_MAX: older drivers do not say. In the context. */
-static uint64_t captured_nodes(CUstream s)
+/* 0: older drivers do not say. In the context. */
+static uint64_t captured_graph(CUstream s)
 {
 	CUstreamCaptureStatus status;
-	cuuint64_t id;
 	CUgraph graph = NULL;
-	size_t n;
+	cuuint64_t id;
 
 	if (rs_real.cuStreamGetCaptureInfo_v2(s, &status, &id, &graph, NULL, NULL) !=
 		    CUDA_SUCCESS ||
-	    status != CU_STREAM_CAPTURE_STATUS_ACTIVE || !graph ||
-	    rs_real.cuGraphGetNodes(graph, NULL, &n) != CUDA_SUCCESS)
-		return UINT64_MAX;
-	return n;
+	    status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return 0;
+	return (uintptr_t)graph;
 }
 
-int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture, uint64_t *ret_nodes)
+int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture, uint64_t *ret_graph)
 {
 	struct rs_dev_frame f;
-	uint64_t capture, nodes = UINT64_MAX;
+	uint64_t capture;
 	CUresult result;
 	int r;
 
@@ -105,14 +103,25 @@ int rs_dev_capture(void *opaque, struct rs_queue q, uint64_t *ret_capture, uint6
 	if (r)
 		return r;
 	result = rs_dev_capture_of(rs_dev_stream(q), &capture);
-	if (result == CUDA_SUCCESS && capture)
-		nodes = captured_nodes(rs_dev_stream(q));
+	if (result == CUDA_SUCCESS && capture && ret_graph)
+		*ret_graph = captured_graph(rs_dev_stream(q));
 	r = rs_dev_leave(&f, result);
-	if (r)
-		return r;
-	*ret_capture = capture;
-	*ret_nodes = nodes;
-	return 0;
+	if (!r)
+		*ret_capture = capture;
+	return r;
+}
+
+uint64_t rs_dev_capture_nodes(void *opaque, struct rs_queue q, uint64_t graph)
+{
+	struct rs_dev_frame f;
+	CUresult result;
+	size_t n = 0;
+
+	(void)opaque;
+	if (!graph || rs_dev_enter(&f, q.ctx))
+		return UINT64_MAX;
+	result = rs_real.cuGraphGetNodes((CUgraph)(uintptr_t)graph, NULL, &n);
+	return rs_dev_leave(&f, result) ? UINT64_MAX : n;
 }
 
 int rs_dev_event_record(void *opaque, struct rs_queue q, uint64_t *ret_event)

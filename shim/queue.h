@@ -15,7 +15,7 @@
 /* ctx.c */
 uint64_t rs_ctx_current_slow(struct rs_tls *t);
 uint64_t rs_ctx_of_stream(struct rs_tls *t, CUstream stream);
-int rs_queue_capturing_slow(CUstream stream);
+int rs_queue_capturing_slow(CUstream stream, uint64_t *ret_capture);
 
 static inline uint64_t rs_ctx_current(struct rs_tls *t)
 {
@@ -46,14 +46,22 @@ static inline struct rs_queue rs_queue_of(struct rs_tls *t, CUstream stream,
 	return q;
 }
 
-/* Nearly always no stream at all is being captured. */
-static inline int rs_queue_capturing(CUstream stream, enum rs_flavour flavour)
+/* Nearly always no stream at all is being captured. *ret_capture: the capture's number; 0: it is broken, or there is none. */
+static inline int rs_queue_capture(CUstream stream, enum rs_flavour flavour, uint64_t *ret_capture)
 {
+	*ret_capture = 0;
 	if (rs_likely(!__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED)))
 		return 0;
 	if (!stream && flavour != RS_PLAIN)
 		stream = CU_STREAM_PER_THREAD;
-	return rs_queue_capturing_slow(stream);
+	return rs_queue_capturing_slow(stream, ret_capture);
+}
+
+static inline int rs_queue_capturing(CUstream stream, enum rs_flavour flavour)
+{
+	uint64_t capture;
+
+	return rs_queue_capture(stream, flavour, &capture);
 }
 
 #endif

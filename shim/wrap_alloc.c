@@ -72,7 +72,8 @@ ALLOC(cuMemHostAlloc, (void **pp, size_t bytesize, unsigned int Flags), (pp, byt
 		if (can_retry(r))                                                                  \
 			r = rs_real.sym args;                                                      \
 		if (captured)                                                                      \
-			rs_capture_unseen(t, hStream, flavour, 0);                                 \
+			rs_capture_allocated(t, hStream, flavour,                                  \
+					     r == CUDA_SUCCESS && dptr ? *dptr : 0, bytesize);     \
 		else if (r == CUDA_SUCCESS && dptr)                                                \
 			rs_alloc_told(t, rs_queue_of(t, hStream, flavour), *dptr, bytesize,        \
 				      RS_ALLOC_DEVICE);                                            \
@@ -118,12 +119,12 @@ FREE(cuMemHostUnregister, (void *p), (p), rs_alloc_queue(t), p, 1)
 		RS_ENTER(t, sym, (dptr, hStream));                                                 \
 		captured = rs_queue_capturing(hStream, flavour);                                   \
 		if (captured)                                                                      \
-			rs_capture_unseen(t, hStream, flavour, 1);                                 \
+			rs_capture_frees(t, hStream, flavour, dptr);                               \
 		a = rs_alloc_leaves(t, rs_queue_of(t, hStream, flavour), captured ? 0 : dptr);     \
 		r = rs_real.sym(dptr, hStream);                                                    \
 		rs_alloc_left(a, r);                                                               \
 		if (captured)                                                                      \
-			rs_capture_unseen(t, hStream, flavour, 0);                                 \
+			rs_capture_freed(t, hStream, flavour, dptr, r);                            \
 		RS_LEAVE(t, r);                                                                    \
 	}
 FREE_ASYNC(cuMemFreeAsync, RS_PLAIN)

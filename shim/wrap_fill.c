@@ -3,6 +3,7 @@
  * Fills, stream memory operations and discards (entry_points.def, groups C5, C8, B8): exact ranges.
  * Callers: the program, any thread. No locks here.
  */
+#include "shim/capture.h"
 #include "shim/describe.h"
 
 struct fill {
@@ -154,6 +155,8 @@ void rs_memops_describe(struct rs_call *c, struct rs_tls *t, unsigned count,
 static void order_batch(struct rs_tls *t, const struct rs_call *call, CUresult r, unsigned count,
 			const CUstreamBatchMemOpParams *op)
 {
+	if (r == CUDA_SUCCESS && call->capturing) /* a wait of the graph for whatever comes */
+		RS_ENGINE(rs_engine_capture_waited(rs_state.engine, t->thread, call->q, 0));
 	for (unsigned i = 0; r == CUDA_SUCCESS && !call->capturing && op && i < count; i++)
 		switch (op[i].operation) {
 		case CU_STREAM_MEM_OP_WRITE_VALUE_32:

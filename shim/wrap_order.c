@@ -2,7 +2,7 @@
 /*
  * What orders streams: events, waits, synchronisation (entry_points.def, groups C8, D1 to D3).
  *
- * Told after the real call succeeded; what a capture records is a graph's order and is not told. Where the
+ * Told after the real call succeeded; what a capture records is a graph's order, and told of that capture only. Where the
  * engine has no word for an order it is told of a stronger one: that may hide a race, it cannot invent one.
  * Synchronising is also the moment at which the engine looks for finished digests.
  * Callers: the program, any thread. No locks here.
@@ -63,7 +63,9 @@ static int others(struct rs_tls *t, enum rs_ep ep, CUstream stream, enum rs_flav
 
 static void recorded(struct rs_tls *t, CUevent event, CUstream stream, enum rs_flavour flavour)
 {
-	if (!rs_queue_capturing(stream, flavour))
+	if (rs_queue_capturing(stream, flavour))
+		rs_capture_recorded(t, stream, flavour, (uintptr_t)event);
+	else
 		RS_ENGINE(rs_engine_event_record(rs_state.engine, t->thread,
 						 rs_queue_of(t, stream, flavour),
 						 (uintptr_t)event));
@@ -81,9 +83,13 @@ RECORD(cuEventRecord_ptsz, RS_PTSZ)
 RECORD_FLAGS(cuEventRecordWithFlags, RS_PLAIN)
 RECORD_FLAGS(cuEventRecordWithFlags_ptsz, RS_PTSZ)
 
-static void waits(struct rs_tls *t, uint64_t event, CUstream stream, enum rs_flavour flavour)
+/* external: of a captured wait, that nobody in the graph need be who is waited for. */
+static void waits(struct rs_tls *t, uint64_t event, CUstream stream, enum rs_flavour flavour,
+		  int external)
 {
-	if (!rs_queue_capturing(stream, flavour))
+	if (rs_queue_capturing(stream, flavour))
+		rs_capture_waited(t, stream, flavour, external ? 0 : event);
+	else
 		RS_ENGINE(rs_engine_event_wait(rs_state.engine, t->thread,
 					       rs_queue_of(t, stream, flavour), event));
 }
@@ -91,7 +97,8 @@ static void waits(struct rs_tls *t, uint64_t event, CUstream stream, enum rs_fla
 #define WAIT(sym, flavour)                                                                         \
 	AROUND_NODE(sym, flavour, hStream, Flags &CU_EVENT_WAIT_EXTERNAL,                          \
 		    (CUstream hStream, CUevent hEvent, unsigned int Flags),                        \
-		    (hStream, hEvent, Flags), , waits(t, (uintptr_t)hEvent, hStream, flavour))
+		    (hStream, hEvent, Flags), ,                                                    \
+		    waits(t, (uintptr_t)hEvent, hStream, flavour, Flags &CU_EVENT_WAIT_EXTERNAL))
 WAIT(cuStreamWaitEvent, RS_PLAIN)
 WAIT(cuStreamWaitEvent_ptsz, RS_PTSZ)
 
@@ -163,7 +170,9 @@ static void stalls(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
 /* Somebody outside says when to go on: after whatever there was. */
 static void semaphore_waits(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
 {
-	if (!rs_queue_capturing(stream, flavour))
+	if (rs_queue_capturing(stream, flavour))
+		rs_capture_waited(t, stream, flavour, 0);
+	else
 		RS_ENGINE(
 			rs_engine_synced_ctx(rs_state.engine, rs_queue_of(t, stream, flavour).ctx));
 }
@@ -191,7 +200,7 @@ static void value_waits(struct rs_tls *t, CUstream stream, enum rs_flavour flavo
 		    (CUstream stream, CUdeviceptr addr, type value, unsigned int flags),           \
 		    (stream, addr, value, flags),                                                  \
 		    value_waits(t, stream, flavour, addr, value, flags, sizeof(type)),             \
-		    waits(t, addr, stream, flavour))
+		    waits(t, addr, stream, flavour, 1))
 WAIT_VALUE(cuStreamWaitValue32, RS_PLAIN, cuuint32_t)
 WAIT_VALUE(cuStreamWaitValue32_ptsz, RS_PTSZ, cuuint32_t)
 WAIT_VALUE(cuStreamWaitValue32_v2, RS_PLAIN, cuuint32_t)

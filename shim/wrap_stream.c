@@ -113,6 +113,35 @@ BEGIN(cuStreamBeginCapture_v2_ptsz, RS_PTSZ, P_B, (hStream, mode))
 BEGIN(cuStreamBeginCaptureToGraph, RS_PLAIN, P_T, A_T)
 BEGIN(cuStreamBeginCaptureToGraph_ptsz, RS_PTSZ, P_T, A_T)
 
+/* What the stream's next node comes after is said by hand. */
+#define DEPENDENCIES(sym, flavour, params, args)                                                   \
+	RS_HOOK(sym, params)                                                                       \
+	{                                                                                          \
+		uint64_t event = 0;                                                                \
+		int captured;                                                                      \
+		CUresult r;                                                                        \
+		RS_ENTER(t, sym, args);                                                            \
+		captured = rs_queue_capturing(hStream, flavour);                                   \
+		if (captured)                                                                      \
+			event = rs_capture_resets(t, hStream, flavour,                             \
+						  flags & CU_STREAM_SET_CAPTURE_DEPENDENCIES);     \
+		r = rs_real.sym args;                                                              \
+		if (captured)                                                                      \
+			rs_capture_reset(t, hStream, flavour, event, r);                           \
+		RS_LEAVE(t, r);                                                                    \
+	}
+#define P_D                                                                                        \
+	(CUstream hStream, CUgraphNode * dependencies, size_t numDependencies, unsigned int flags)
+#define A_D (hStream, dependencies, numDependencies, flags)
+DEPENDENCIES(cuStreamUpdateCaptureDependencies, RS_PLAIN, P_D, A_D)
+DEPENDENCIES(cuStreamUpdateCaptureDependencies_ptsz, RS_PTSZ, P_D, A_D)
+#define P_E                                                                                        \
+	(CUstream hStream, CUgraphNode * dependencies, const CUgraphEdgeData *dependencyData,      \
+	 size_t numDependencies, unsigned int flags)
+#define A_E (hStream, dependencies, dependencyData, numDependencies, flags)
+DEPENDENCIES(cuStreamUpdateCaptureDependencies_v2, RS_PLAIN, P_E, A_E)
+DEPENDENCIES(cuStreamUpdateCaptureDependencies_v2_ptsz, RS_PTSZ, P_E, A_E)
+
 static void ended(struct rs_tls *t, struct rs_queue q, CUgraph graph)
 {
 	if (__atomic_load_n(&rs_state.captures, __ATOMIC_RELAXED))

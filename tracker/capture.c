@@ -4,21 +4,16 @@
  * follows them. What becomes of their launches is in capture_run.c; why all this is sound, in capture.h.
  *
  * The inner engine is an ordinary one, whose device operations are captured because its queues are. It differs in that
- * memory, names and terms are the program's (rs_engine_outer): for each allocation that a captured call reaches it has one
- * of its own, with a history that begins at the capture's first segment. Its records do not wait for an event; they are
- * the script by which launches are judged. What is put back at a replay's end goes into the stream on which the
- * capture began: a node after the last join of another stream would make the capture end in an error.
- *
- * A window of the program is mirrored inside at its first captured call, unless something of it has run already or
- * was captured elsewhere, or its forward was: those are rejected as RS030 by the program's engine.
+ * memory, names and terms are the program's (rs_engine_outer): capture_memory.c; windows are in capture_window.c. Its records
+ * do not wait for an event; they are the script by which launches are judged.
  * Locks: the outer engine's, then the inner one's; neither is held across device operations.
  */
 #include "tracker/capture.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tracker/callstate.h"
 #include "tracker/capturing.h"
@@ -29,28 +24,24 @@ const struct rs_devops *rs_capture_ops(const struct rs_engine *outer)
 	return outer->costing ? outer->costing->real : outer->ops;
 }
 
-static uint32_t *flags_of(struct rs_window *w)
-{
-	return w->rec ? &w->rec->flags : &w->seg->flags;
-}
-
 /* --- life ----------------------------------------------------------------------------------------- */
 
 void rs_engine_capture_begin(struct rs_engine *e, struct rs_queue q)
 {
 	const struct rs_devops *ops = rs_capture_ops(e);
 	struct rs_capture *c;
-	uint64_t id = 0, nodes;
+	uint64_t id = 0, graph = 0;
 
 	if (!e->config.capture || !ops->capture_of ||
-	    ops->capture_of(ops->opaque, q, &id, &nodes) || !id)
+	    ops->capture_of(ops->opaque, q, &id, &graph) || !id)
 		return;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return; /* what is captured is rejected */
 	c->outer = e;
 	c->id = id;
-	c->nodes = nodes;
+	c->graph = graph;
+	c->nodes = ops->capture_nodes(ops->opaque, q, graph);
 	c->origin = q;
 	c->refs = 1;
 	c->script_end = &c->script;
@@ -68,29 +59,6 @@ struct rs_capture *rs_capture_ref(struct rs_capture *c)
 	return c;
 }
 
-/* With its own copies of the program's mappings. Inner lock held. */
-static void drop_shadow(struct rs_engine *inner, struct rs_alloc *a)
-{
-	struct rs_mapping *m;
-
-	while ((m = a->mappings)) {
-		a->mappings = m->next;
-		free(m);
-	}
-	rs_alloc_drop(inner, a);
-}
-
-static void free_shadows(struct rs_capture *c)
-{
-	struct rs_shadow *s, *tmp;
-
-	HASH_ITER (hh, c->shadows, s, tmp) {
-		HASH_DEL(c->shadows, s);
-		drop_shadow(c->inner, s->alloc);
-		free(s);
-	}
-}
-
 static void free_inner(struct rs_capture *c)
 {
 	struct rs_engine *inner = c->inner;
@@ -102,7 +70,7 @@ static void free_inner(struct rs_capture *c)
 		c->script = r->next;
 		rs_replay_free(inner, r);
 	}
-	free_shadows(c);
+	rs_capture_shadows_free(c);
 	pthread_mutex_unlock(&inner->lock);
 	while ((seat = c->seats)) {
 		c->seats = seat->next;
@@ -129,6 +97,7 @@ void rs_capture_unref(struct rs_capture *c)
 	for (at = &e->captures; *at != c; at = &(*at)->next)
 		;
 	__atomic_store_n(at, c->next, __ATOMIC_RELAXED);
+	rs_capture_promises_break(c);
 	pthread_mutex_unlock(&e->lock);
 	if (c->inner)
 		free_inner(c);
@@ -136,33 +105,6 @@ void rs_capture_unref(struct rs_capture *c)
 	free(c->mirrors.v);
 	free(c->digests.v);
 	free(c);
-}
-
-/* Outer lock held. 0 or -ENOMEM. */
-static int make_inner(struct rs_capture *c)
-{
-	struct rs_engine_config config = c->outer->config;
-	struct rs_engine *inner;
-
-	if (c->inner)
-		return 0;
-	/* costs cannot be measured, a contract not be learned; the order of nodes is the graph's own */
-	config.costs = config.profile = config.order = 0;
-	config.where = NULL; /* the program's engine asks */
-	/* graphs of equal captures must be equal, for one may be updated to the other: all, or none */
-	if (config.sample > 1)
-		config.sample = 0;
-	inner = rs_engine_create(&config, rs_capture_ops(c->outer), NULL);
-	if (!inner)
-		return -ENOMEM;
-	inner->outer = c->outer;
-	inner->capture = c;
-	inner->terms = c->outer->terms;
-	inner->policy = c->outer->policy;
-	inner->step = c->outer->step;
-	inner->seen_step = c->outer->seen_step;
-	c->inner = inner;
-	return 0;
 }
 
 /* The capture that began on q and is not over. Outer lock held. */
@@ -176,280 +118,73 @@ static struct rs_capture *begun_on(struct rs_engine *e, struct rs_queue q)
 	return c;
 }
 
-/* What a look at the capture is for: its count of nodes is compared, or taken anew, when no other call is in between. */
-enum look { LOOK, CALL_BEGINS, CALL_ENDS };
-
 /* Outer lock held. */
-static void count_nodes(struct rs_capture *c, enum look why, uint64_t nodes)
+static void count_nodes(struct rs_capture *c, enum rs_look why, uint64_t nodes)
 {
 	int known = nodes != UINT64_MAX && c->nodes != UINT64_MAX;
 
-	if (why == CALL_ENDS)
+	if (why == RS_CALL_ENDS)
 		c->calls -= c->calls != 0;
-	if (!c->calls && why == CALL_BEGINS && known && nodes != c->nodes)
+	if (!c->calls && why == RS_CALL_BEGINS && known && nodes != c->nodes)
 		c->foreign = 1;
-	if (!c->calls && why != LOOK)
+	if (!c->calls)
 		c->nodes = nodes;
-	if (why == CALL_BEGINS)
+	if (why == RS_CALL_BEGINS)
 		c->calls++;
 }
 
-/* With a reference; NULL: no capture that is followed. */
-static struct rs_capture *captured_by(struct rs_engine *e, struct rs_queue q, enum look why)
+/* The graph is there as long as the driver has not been asked to end the capture, which waits for those who look. */
+void rs_capture_look(struct rs_capture *c, enum rs_look why)
+{
+	const struct rs_devops *ops = rs_capture_ops(c->outer);
+	uint64_t nodes = UINT64_MAX;
+	int may_ask;
+
+	pthread_mutex_lock(&c->outer->lock);
+	may_ask = !c->ending;
+	c->looking += (uint32_t)may_ask;
+	pthread_mutex_unlock(&c->outer->lock);
+	if (may_ask)
+		nodes = ops->capture_nodes(ops->opaque, c->origin, c->graph);
+	pthread_mutex_lock(&c->outer->lock);
+	c->looking -= (uint32_t)may_ask;
+	count_nodes(c, why, nodes);
+	pthread_mutex_unlock(&c->outer->lock);
+}
+
+/* Nothing more is followed. Outer lock held, and released meanwhile. */
+static void begin_to_end(struct rs_capture *c)
+{
+	c->ending = 1;
+	while (c->looking) {
+		pthread_mutex_unlock(&c->outer->lock);
+		nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+		pthread_mutex_lock(&c->outer->lock);
+	}
+}
+
+struct rs_capture *rs_capture_find(struct rs_engine *e, struct rs_queue q, uint64_t id)
 {
 	const struct rs_devops *ops = rs_capture_ops(e);
 	struct rs_capture *c = __atomic_load_n(&e->captures, __ATOMIC_RELAXED);
-	uint64_t id = 0, nodes;
 
-	if (!c || ops->capture_of(ops->opaque, q, &id, &nodes) || !id)
+	if (!c || (!id && (ops->capture_of(ops->opaque, q, &id, NULL) || !id)))
 		return NULL;
 	pthread_mutex_lock(&e->lock);
 	for (c = e->captures; c && (c->ended || c->id != id); c = c->next)
 		;
-	if (c) {
+	if (c)
 		c->refs++;
-		count_nodes(c, why, nodes);
-	}
 	pthread_mutex_unlock(&e->lock);
 	return c;
 }
 
 void rs_engine_capture_unseen(struct rs_engine *e, struct rs_queue q, int begins)
 {
-	rs_capture_unref(captured_by(e, q, begins ? CALL_BEGINS : CALL_ENDS));
-}
+	struct rs_capture *c = rs_capture_find(e, q, 0);
 
-/* --- memory --------------------------------------------------------------------------------------- */
-
-/* The program's mappings of a backing, as they are now: where its bytes can be reached. */
-static int copy_mappings(struct rs_alloc *to, const struct rs_alloc *from)
-{
-	const struct rs_mapping *m;
-
-	for (m = from->mappings; m; m = m->next) {
-		struct rs_mapping *copy = malloc(sizeof(*copy));
-
-		if (!copy)
-			return -ENOMEM;
-		*copy = *m;
-		copy->alloc = to;
-		copy->next = to->mappings;
-		to->mappings = copy;
-	}
-	return 0;
-}
-
-static int copy_regions(struct rs_alloc *to, const struct rs_alloc *from)
-{
-	uint32_t i;
-
-	for (i = 0; i < from->regions.n; i++) {
-		struct rs_region *r = RS_PUSH(to->regions);
-
-		if (!r)
-			return -ENOMEM;
-		*r = from->regions.v[i];
-	}
-	return 0;
-}
-
-/* The program's allocation inside of the capture, from its first access on. NULL: no memory. Both locks held. */
-struct rs_alloc *rs_capture_alloc(struct rs_engine *inner, struct rs_alloc *from)
-{
-	struct rs_capture *c = inner->capture;
-	struct rs_shadow *s;
-	struct rs_alloc *a;
-
-	HASH_FIND(hh, c->shadows, &from->serial, sizeof(from->serial), s);
-	if (s)
-		return s->alloc;
-	s = calloc(1, sizeof(*s));
-	a = s ? rs_alloc_new(inner, from->size, from->kind) : NULL;
-	if (!a) {
-		free(s);
-		return NULL;
-	}
-	a->serial = s->serial = from->serial;
-	a->base = from->base;
-	a->ctx = from->ctx;
-	a->birth = from->birth; /* as the windows' beginning, by the program's clock */
-	a->shared = from->shared;
-	s->alloc = a;
-	if (!copy_mappings(a, from) && !copy_regions(a, from))
-		HASH_ADD(hh, c->shadows, serial, sizeof(s->serial), s);
-	if (!s->hh.tbl) {
-		drop_shadow(inner, a);
-		free(s);
-		return NULL;
-	}
-	return a;
-}
-
-/* --- windows -------------------------------------------------------------------------------------- */
-
-/* The calling thread, inside. Outer lock held; NULL: no memory. */
-static struct rs_thread *seat_of(struct rs_capture *c, const struct rs_thread *t)
-{
-	struct rs_seat *s;
-
-	for (s = c->seats; s && s->outer != t; s = s->next)
-		;
-	if (s)
-		return s->inner;
-	s = calloc(1, sizeof(*s));
-	if (s)
-		s->inner = rs_thread_create(c->inner);
-	if (!s || !s->inner) {
-		free(s);
-		return NULL;
-	}
-	s->outer = t;
-	s->next = c->seats;
-	c->seats = s;
-	return s->inner;
-}
-
-/* Was the forward that this replay repeats captured here? One without a number finds it by its first call. */
-static int has_forward(const struct rs_capture *c, const struct rs_window *w)
-{
-	const struct rs_segment *s;
-
-	for (s = c->inner ? c->inner->pending : NULL; s; s = s->next)
-		if (s->name == w->name && !s->open &&
-		    (w->unresolved || (w->seg && s->twin == w->seg->since)))
-			return 1;
-	return 0;
-}
-
-static int may_mirror(struct rs_capture *c, const struct rs_window *w)
-{
-	if (w->capture || w->queues || c->ending || !*w->label)
-		return 0;
-	return w->kind == RS_WINDOW_FORWARD ? !make_inner(c) : has_forward(c, w);
-}
-
-/* Open the window inside. Outer lock held. 0: not done. */
-static int mirror(struct rs_capture *c, struct rs_window *w, struct rs_thread *seat)
-{
-	struct rs_mirror *m = RS_PUSH(c->mirrors);
-	struct rs_window **list = seat ? &seat->top : &c->inner->process;
-	char text[160];
-
-	if (!m)
-		return 0;
-	/* an outer replay that is not resolved has the label "replay" */
-	if (w->unresolved)
-		snprintf(text, sizeof(text), "replay:%s", w->name);
-	pthread_mutex_lock(&c->inner->lock);
-	m->inner = rs_window_open(c->inner, w->unresolved ? text : w->label);
-	if (m->inner && m->inner->kind == w->kind) {
-		m->outer = w;
-		m->seat = seat;
-		m->inner->begin = w->begin;
-		if (w->kind == RS_WINDOW_FORWARD)
-			m->inner->seg->twin = w->seg->since;
-		m->inner->up = *list;
-		*list = m->inner;
-		w->capture = c;
-		c->refs++;
-	} else {
-		free(m->inner);
-		c->mirrors.n--;
-	}
-	pthread_mutex_unlock(&c->inner->lock);
-	return w->capture == c;
-}
-
-/* A window of the program with a call in capture c. Outer lock held. */
-static void enter_window(struct rs_capture *c, const struct rs_thread *t, struct rs_window *w)
-{
-	struct rs_thread *seat;
-
-	if (w->closed || w->kind == RS_WINDOW_OTHER || w->capture == c)
-		return;
-	if (may_mirror(c, w)) {
-		seat = t ? seat_of(c, t) : NULL;
-		if ((seat || !t) && mirror(c, w, seat)) {
-			if (w->kind == RS_WINDOW_FORWARD)
-				w->seg->flags |= RS_F_CAPTURE; /* for replays elsewhere */
-			return;
-		}
-	}
-	w->mixed = 1;
-	*flags_of(w) |= RS_F_CAPTURE;
-}
-
-/* Outermost first. */
-static void enter_windows(struct rs_capture *c, const struct rs_thread *t, struct rs_window *w)
-{
-	if (!w)
-		return;
-	enter_windows(c, t, w->up);
-	enter_window(c, t, w);
-}
-
-/* Both locks held. The window inside goes; its record is added to the script by the caller. */
-static struct rs_replay *close_mirror(struct rs_capture *c, struct rs_oplist *l,
-				      const struct rs_mirror *m, int aborted)
-{
-	struct rs_window *w = m->inner, **at = m->seat ? &m->seat->top : &c->inner->process;
-	struct rs_replay *r;
-	uint32_t q;
-
-	if (m->outer->mixed || m->outer->queues)
-		*flags_of(w) |= RS_F_CAPTURE;
-	if (w->last_q && c->seats)
-		w->last_q = 1 + rs_queue_id(c->inner, c->seats->inner, c->origin);
-	r = rs_window_close(c->inner, l, w, aborted, &q);
-	while (*at != w)
-		at = &(*at)->up;
-	*at = w->up;
-	free(w);
-	return r;
-}
-
-/* Close the i-th mirror. Outer lock held, and released. */
-static void close_at(struct rs_capture *c, uint32_t i, int aborted)
-{
-	struct rs_engine *e = c->outer;
-	const struct rs_mirror m = c->mirrors.v[i];
-	struct rs_oplist list;
-	struct rs_replay *r;
-
-	memmove(&c->mirrors.v[i], &c->mirrors.v[i + 1],
-		(--c->mirrors.n - i) * sizeof(c->mirrors.v[0]));
-	rs_oplist_init(&list);
-	pthread_mutex_lock(&c->inner->lock);
-	r = close_mirror(c, &list, &m, aborted);
-	pthread_mutex_unlock(&c->inner->lock);
-	pthread_mutex_unlock(&e->lock);
-	rs_capture_unref(captured_by(e, c->origin, CALL_BEGINS));
-	rs_oplist_run(c->inner, &list);
-	rs_capture_unref(captured_by(e, c->origin, CALL_ENDS));
-	if (!r)
-		return;
-	pthread_mutex_lock(&e->lock);
-	*c->script_end = r;
-	c->script_end = &r->next;
-	pthread_mutex_unlock(&e->lock);
-}
-
-/* The program's window has been closed. Without locks. */
-void rs_capture_close(struct rs_engine *e, struct rs_window *w, int aborted)
-{
-	struct rs_capture *c = w->capture;
-	uint32_t i;
-
-	if (!c)
-		return;
-	w->capture = NULL;
-	pthread_mutex_lock(&e->lock);
-	for (i = 0; i < c->mirrors.n && c->mirrors.v[i].outer != w; i++)
-		;
-	if (i < c->mirrors.n)
-		close_at(c, i, aborted);
-	else
-		pthread_mutex_unlock(&e->lock);
+	if (c)
+		rs_capture_look(c, begins ? RS_CALL_BEGINS : RS_CALL_ENDS);
 	rs_capture_unref(c);
 }
 
@@ -462,6 +197,11 @@ static void retire(struct rs_engine *inner)
 		if (!s->open)
 			rs_segment_retire(inner, s);
 	}
+}
+
+struct rs_replay *rs_capture_script(const struct rs_engine *inner)
+{
+	return inner->capture->script;
 }
 
 /* A step of the program begins. Outer lock held. */
@@ -491,13 +231,12 @@ void rs_engine_capture_ends(struct rs_engine *e, struct rs_queue q)
 		return;
 	}
 	c->refs++;
-	c->ending = 1;
 	pthread_mutex_unlock(&e->lock);
-	/* the last look at its nodes */
-	rs_capture_unref(captured_by(e, q, CALL_BEGINS));
+	rs_capture_look(c, RS_CALL_BEGINS); /* the last one */
 	pthread_mutex_lock(&e->lock);
+	begin_to_end(c);
 	while (c->mirrors.n) {
-		close_at(c, c->mirrors.n - 1, 0);
+		rs_capture_close_at(c, c->mirrors.n - 1, 0);
 		pthread_mutex_lock(&e->lock);
 	}
 	if (c->inner) {
@@ -521,8 +260,9 @@ struct rs_capture *rs_engine_capture_end(struct rs_engine *e, struct rs_queue q,
 		return NULL;
 	}
 	c->ended = 1;
-	is_empty = !graph || !c->inner; /* a forward that nobody replays has digests, too */
-	if (!is_empty) {
+	/* a forward that nobody replays has digests, too; and others may use what it leaves allocated */
+	is_empty = !graph || (!c->inner && !c->promises.n);
+	if (!is_empty && c->inner) {
 		rs_capture_script_ends(c);
 		e->stats.snapshots += c->inner->stats.snapshots;
 	}
@@ -577,21 +317,22 @@ int rs_engine_capture_owns(struct rs_engine *e, uint64_t addr)
  */
 int rs_capture_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
 {
-	struct rs_capture *c = captured_by(e, call->q, CALL_BEGINS);
+	struct rs_capture *c = rs_capture_find(e, call->q, call->capture);
 	struct rs_oplist list;
 	struct rs_callstate s = {.l = &list, .call = call};
 	struct rs_thread *seat;
 	uint64_t place = 0;
 	int saved = errno;
 
+	call->private_[2] = (uintptr_t)c; /* the reference goes with it */
 	if (!c)
 		return 0;
+	rs_capture_look(c, RS_CALL_BEGINS);
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	e->where.wanted = 0;
-	enter_windows(c, t, t->top);
-	enter_windows(c, NULL, e->process);
-	seat = c->inner && !c->ending ? seat_of(c, t) : NULL;
+	rs_capture_enter(c, t);
+	seat = c->inner && !c->ending ? rs_capture_seat_of(c, t) : NULL;
 	s.e = c->inner;
 	if (seat) {
 		pthread_mutex_lock(&c->inner->lock);
@@ -605,14 +346,13 @@ int rs_capture_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	if (seat)
 		rs_oplist_run(c->inner, &list);
 	rs_where_take(e, s.number, place);
-	rs_capture_unref(c);
 	errno = saved;
 	return 1;
 }
 
 int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
 {
-	struct rs_capture *c = captured_by(e, call->q, LOOK);
+	struct rs_capture *c = (struct rs_capture *)(uintptr_t)call->private_[2];
 	struct rs_oplist list;
 	struct rs_callstate s = {.l = &list, .call = call};
 	struct rs_thread *seat = NULL;
@@ -620,12 +360,13 @@ int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 
 	if (!c)
 		return 0;
+	call->private_[2] = 0;
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	/* a call that has left no product has nothing to be digested */
 	if (c->inner && !c->ending && call->private_[0] && (call->private_[1] || !ok) &&
 	    (e->config.verify || e->config.mode == RS_MODE_AUDIT))
-		seat = seat_of(c, t);
+		seat = rs_capture_seat_of(c, t);
 	s.e = c->inner;
 	if (seat) {
 		pthread_mutex_lock(&c->inner->lock);
@@ -635,31 +376,107 @@ int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 	pthread_mutex_unlock(&e->lock);
 	if (seat)
 		rs_oplist_run(c->inner, &list);
+	rs_capture_look(c, RS_CALL_ENDS);
 	rs_capture_unref(c);
-	rs_capture_unref(captured_by(e, call->q, CALL_ENDS));
 	errno = saved;
 	return 1;
+}
+
+/* Engine and thread inside of c. 0: it is not followed there. */
+static int take_seat(struct rs_capture *c, struct rs_engine **e, struct rs_thread **t)
+{
+	struct rs_thread *seat = NULL;
+
+	pthread_mutex_lock(&c->outer->lock);
+	if (c->inner && !c->ending)
+		seat = rs_capture_seat_of(c, *t);
+	pthread_mutex_unlock(&c->outer->lock);
+	if (seat) {
+		*e = c->inner;
+		*t = seat;
+	}
+	return seat != NULL;
 }
 
 /* For the rest of a captured call: engine and thread inside. 0: it is not followed. */
 int rs_capture_seat(struct rs_engine **e, struct rs_thread **t, const struct rs_call *call)
 {
-	struct rs_thread *seat = NULL;
-	struct rs_capture *c;
+	struct rs_capture *c = (struct rs_capture *)(uintptr_t)call->private_[2];
 
 	if ((*e)->outer)
 		return 1;
-	c = captured_by(*e, call->q, LOOK);
+	return c && take_seat(c, e, t);
+}
+
+/* --- order ---------------------------------------------------------------------------------------- */
+
+void rs_engine_capture_recorded(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+				uint64_t event)
+{
+	struct rs_capture *c = rs_capture_find(e, q, 0);
+
+	if (c && take_seat(c, &e, &t))
+		rs_engine_event_record(e, t, q, event);
+	rs_capture_unref(c);
+}
+
+void rs_engine_capture_waited(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			      uint64_t event)
+{
+	struct rs_capture *c = rs_capture_find(e, q, 0);
+
+	if (c && take_seat(c, &e, &t))
+		rs_engine_event_wait(e, t, q, event);
+	rs_capture_unref(c);
+}
+
+void rs_capture_event_gone(struct rs_engine *e, uint64_t event)
+{
+	struct rs_capture *c;
+
+	pthread_mutex_lock(&e->lock);
+	for (c = e->captures; c; c = c->next)
+		if (c->inner && !c->ended)
+			rs_engine_event_destroy(c->inner, event);
+	pthread_mutex_unlock(&e->lock);
+}
+
+uint64_t rs_engine_capture_resets(struct rs_engine *e, struct rs_queue q)
+{
+	const struct rs_devops *ops = rs_capture_ops(e);
+	struct rs_capture *c = rs_capture_find(e, q, 0);
+	uint64_t event = 0;
+	int is_followed;
+
 	if (!c)
 		return 0;
-	pthread_mutex_lock(&(*e)->lock);
-	if (c->inner && !c->ending)
-		seat = seat_of(c, *t);
-	pthread_mutex_unlock(&(*e)->lock);
-	if (seat) {
-		*e = c->inner; /* alive as long as the program does not end the capture */
-		*t = seat;
+	pthread_mutex_lock(&e->lock);
+	is_followed = c->inner && e->config.mode == RS_MODE_PRESERVE;
+	pthread_mutex_unlock(&e->lock);
+	if (is_followed && ops->event_record(ops->opaque, q, &event)) {
+		event = 0;
+		pthread_mutex_lock(&e->lock);
+		c->foreign = 1;
+		pthread_mutex_unlock(&e->lock);
 	}
 	rs_capture_unref(c);
-	return seat != NULL;
+	return event;
+}
+
+void rs_engine_capture_reset(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			     uint64_t event, int ok)
+{
+	const struct rs_devops *ops = rs_capture_ops(e);
+	struct rs_capture *c = rs_capture_find(e, q, 0);
+
+	if (c && ok && event && ops->event_wait(ops->opaque, q, event)) {
+		pthread_mutex_lock(&e->lock);
+		c->foreign = 1;
+		pthread_mutex_unlock(&e->lock);
+	}
+	if (event)
+		ops->event_free(ops->opaque, event);
+	rs_capture_unref(c);
+	if (ok)
+		rs_engine_capture_waited(e, t, q, 0);
 }

@@ -12,7 +12,7 @@
  * each replay and launch. A replay is preserved if its forward is of the same capture; else it is rejected (RS030), as are
  * launches of a graph that was changed by hand, while it was captured or later, or put into another one.
  *
- * Callers: the shim, any thread. config.capture must be set, and devops.capture_of.
+ * Callers: the shim, any thread. config.capture must be set, devops.capture_of and capture_nodes.
  */
 #ifndef RS_TRACKER_CAPTURE_H
 #define RS_TRACKER_CAPTURE_H
@@ -24,8 +24,33 @@ struct rs_capture;
 
 /* After the program has begun to capture q. */
 void rs_engine_capture_begin(struct rs_engine *e, struct rs_queue q);
-/* Around a captured call that the engine is not told of, and whose node writes nothing: memory, an event. */
+/* Around a captured call that the engine is not told of, and whose node writes nothing: an event. */
 void rs_engine_capture_unseen(struct rs_engine *e, struct rs_queue q, int begins);
+/*
+ * A captured call that allocates, after it, with _unseen before it (addr 0: it has failed), and around one that frees: it
+ * happens when the graph runs. See capture_memory.c.
+ */
+void rs_engine_capture_allocated(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+				 uint64_t addr, uint64_t bytes);
+void rs_engine_capture_frees(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			     uint64_t addr);
+void rs_engine_capture_freed(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			     uint64_t addr, int ok);
+/*
+ * The order of the graph: after q has recorded the event, or waited for it; event 0: q comes after everything that has
+ * been captured so far.
+ */
+void rs_engine_capture_recorded(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+				uint64_t event);
+void rs_engine_capture_waited(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			      uint64_t event);
+/*
+ * Around a call that sets what the next node on q comes after: the tool's nodes must go on to be among that. What is returned
+ * is for _reset. Where what it comes after is only added to, and this is not called, event is 0.
+ */
+uint64_t rs_engine_capture_resets(struct rs_engine *e, struct rs_queue q);
+void rs_engine_capture_reset(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			     uint64_t event, int ok);
 /*
  * Before the driver is asked to end the capture that began on q: windows that are still open end there. Further
  * calls in them are not followed.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between capture.c and capture_run.c: a capture and its launches. */
+/* Between the files of captures (capture.c, capture_memory.c, capture_window.c, capture_run.c): what they share. */
 #ifndef RS_TRACKER_CAPTURING_H
 #define RS_TRACKER_CAPTURING_H
 
@@ -25,6 +25,11 @@ struct rs_shadow {
 	uint64_t serial; /* key */
 	struct rs_alloc *alloc;
 	UT_hash_handle hh;
+};
+
+/* Memory that a node of the graph allocates, and none of it frees: rs_alloc_promise. */
+struct rs_promise {
+	uint64_t addr, serial;
 };
 
 /* Host words that the results of one launch are copied to. */
@@ -54,17 +59,19 @@ struct rs_launched {
 struct rs_capture {
 	struct rs_engine *outer;
 	struct rs_engine *inner; /* NULL: no segment was met */
-	uint64_t id;
+	uint64_t id, graph;
 	struct rs_queue origin;
 	uint32_t refs;
 	uint8_t ending; /* nothing more is followed */
 	uint8_t ended;
-	uint8_t foreign; /* nodes were added that no call has made: who knows what they write */
-	uint32_t calls;	 /* between before and after */
-	uint64_t nodes;	 /* as counted when there were none last; UINT64_MAX: not known */
+	uint8_t foreign;  /* nodes were added that no call has made: who knows what they write */
+	uint32_t calls;	  /* between before and after */
+	uint32_t looking; /* threads that ask the driver for nodes */
+	uint64_t nodes;	  /* as counted when there were none last; UINT64_MAX: not known */
 	struct rs_seat *seats;
 	RS_VEC(struct rs_mirror) mirrors;
 	struct rs_shadow *shadows;
+	RS_VEC(struct rs_promise) promises;
 	struct rs_replay *script, **script_end; /* in the order in which the replays ended */
 	RS_VEC(struct rs_words *) digests;	/* that the script compares; no references */
 	uint64_t nwords;
@@ -75,6 +82,28 @@ struct rs_capture {
 
 /* The outer engine's operations without the clock around them: nothing of a capture can be timed. */
 const struct rs_devops *rs_capture_ops(const struct rs_engine *outer);
+/*
+ * Around a call in it: its nodes are counted, and compared when no other call is in between. Without locks, and with a
+ * reference.
+ */
+enum rs_look { RS_CALL_BEGINS, RS_CALL_ENDS };
+void rs_capture_look(struct rs_capture *c, enum rs_look why);
+/* The one of that id, or, id 0, that q takes part in; with a reference. NULL: none that is followed. Without locks. */
+struct rs_capture *rs_capture_find(struct rs_engine *e, struct rs_queue q, uint64_t id);
+
+/* capture_window.c */
+/* The calling thread, inside. There is an inner engine. Outer lock held; NULL: no memory. */
+struct rs_thread *rs_capture_seat_of(struct rs_capture *c, const struct rs_thread *t);
+/* The windows that a captured call lies in are of this capture, or cannot be vouched for. Outer lock held. */
+void rs_capture_enter(struct rs_capture *c, const struct rs_thread *t);
+/* Close the i-th mirror. Outer lock held, and released. */
+void rs_capture_close_at(struct rs_capture *c, uint32_t i, int aborted);
+
+/* capture_memory.c */
+void rs_capture_shadows_free(struct rs_capture *c);   /* inner lock held */
+void rs_capture_promises_break(struct rs_capture *c); /* outer lock held */
+
+/* capture_run.c */
 /* After the last replay: which digests are to be copied away. Outer lock held. */
 void rs_capture_script_ends(struct rs_capture *c);
 /* Before the capture goes. Without locks. */

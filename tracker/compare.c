@@ -398,10 +398,11 @@ void rs_replay_free(struct rs_engine *e, struct rs_replay *r)
  * The segment retires, or the run ends, and nobody has replayed it: what its replays would have been told is told of the
  * forward alone. No record is written and nothing is judged: that memory was freed is a note, and none in a program that replays
  * nothing at all; that a stream overwrote or freed what another one was still reading is an error of the forward's own. A
- * program may have any number of such forwards.
+ * program may have any number of such forwards. Of a captured one it is known before anything has run.
  */
-void rs_segment_tell(struct rs_engine *e, struct rs_segment *s)
+void rs_segment_tell(struct rs_engine *inside, struct rs_segment *s)
 {
+	struct rs_engine *e = inside->outer ? inside->outer : inside;
 	const struct rs_race *const races[] = {&s->race, &s->freed};
 	const struct rs_replay r = {.name = s->name, .invocation = s->invocation, .step = s->step};
 	struct outcome o = {.entry = V_EQUAL};

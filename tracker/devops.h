@@ -92,11 +92,12 @@ struct rs_devops {
 	int (*result_alloc)(void *opaque, struct rs_queue q, uint64_t words, uint64_t **ret_words);
 	void (*result_free)(void *opaque, uint64_t *words);
 	/*
-	 * The capture that q takes part in, a number that is not given again; 0: none. And how many nodes its graph has so
-	 * far; UINT64_MAX: nobody knows. NULL: nothing is ever captured.
+	 * The capture that q takes part in, a number that is not given again; 0: none. And its graph, if ret_graph is not
+	 * NULL, for capture_nodes: how many nodes that has so far; UINT64_MAX: nobody knows. Both NULL: nothing is ever captured.
 	 */
 	int (*capture_of)(void *opaque, struct rs_queue q, uint64_t *ret_capture,
-			  uint64_t *ret_nodes);
+			  uint64_t *ret_graph);
+	uint64_t (*capture_nodes)(void *opaque, struct rs_queue q, uint64_t graph);
 	int (*event_record)(void *opaque, struct rs_queue q, uint64_t *ret_event);
 	int (*event_wait)(void *opaque, struct rs_queue q, uint64_t event);
 	int (*event_done)(void *opaque, uint64_t event);  /* 1 passed, 0 not yet, -errno */

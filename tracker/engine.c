@@ -139,13 +139,14 @@ void rs_engine_poll(struct rs_engine *e)
 /* Device memory that an allocation takes; drivers hand it out in multiples of 512 bytes. */
 static uint64_t on_device(const struct rs_alloc *a)
 {
-	if (a->kind == RS_ALLOC_HOST || a->kind == RS_ALLOC_EXTERNAL || a->kind == RS_ALLOC_GLOBAL)
+	if (a->kind == RS_ALLOC_HOST || a->kind == RS_ALLOC_EXTERNAL ||
+	    a->kind == RS_ALLOC_GLOBAL || a->promised)
 		return 0;
 	return (a->size + 511) & ~(uint64_t)511;
 }
 
-/* One reference, the map's or the handle's. NULL: no memory. engine.lock held. */
-struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc_kind kind)
+static struct rs_alloc *make_alloc(struct rs_engine *e, uint64_t bytes, enum rs_alloc_kind kind,
+				   int promised)
 {
 	struct rs_alloc *a = e->spare_allocs;
 
@@ -160,14 +161,21 @@ struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc
 	*a = (struct rs_alloc){.size = bytes,
 			       .serial = ++e->serial,
 			       .kind = (uint8_t)kind,
+			       .promised = (uint8_t)promised,
 			       .birth = ++e->clock,
 			       .refs = 1};
 	rs_extmap_init(&a->ext, bytes, rs_version_next(e));
-	e->stats.live_allocs++;
-	e->stats.live_bytes += bytes;
+	e->stats.live_allocs += !promised;
+	e->stats.live_bytes += promised ? 0 : bytes;
 	e->device_bytes += on_device(a);
 	e->device_peak = rs_max64(e->device_peak, e->device_bytes);
 	return a;
+}
+
+/* One reference, the map's or the handle's. NULL: no memory. engine.lock held. */
+struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc_kind kind)
+{
+	return make_alloc(e, bytes, kind, 0);
 }
 
 static void free_alloc(struct rs_engine *e, struct rs_alloc *a)
@@ -197,8 +205,8 @@ void rs_alloc_unref(struct rs_engine *e, struct rs_alloc *a)
 void rs_alloc_drop(struct rs_engine *e, struct rs_alloc *a)
 {
 	a->dead = 1;
-	e->stats.live_allocs--;
-	e->stats.live_bytes -= a->size;
+	e->stats.live_allocs -= !a->promised;
+	e->stats.live_bytes -= a->promised ? 0 : a->size;
 	e->device_bytes -= on_device(a);
 	rs_costs_freed(e);
 	rs_keeps_collect(e, a);
@@ -260,6 +268,36 @@ void rs_engine_alloc(struct rs_engine *e, struct rs_thread *t, struct rs_queue q
 	pthread_mutex_unlock(&e->lock);
 }
 
+struct rs_alloc *rs_alloc_at(struct rs_engine *e, uint64_t addr)
+{
+	uint64_t base, bytes;
+	void *v = rs_addrmap_find(e->map, addr, &base, &bytes);
+
+	return v && !rs_mapping_of(v) && base == addr ? v : NULL;
+}
+
+struct rs_alloc *rs_alloc_promise(struct rs_engine *e, uint64_t ctx, uint64_t addr, uint64_t bytes)
+{
+	struct rs_alloc *a = make_alloc(e, bytes, RS_ALLOC_DEVICE, 1);
+
+	if (!a)
+		return NULL;
+	a->base = addr;
+	a->ctx = ctx;
+	if (enter_range(e, a)) {
+		e->stats.internal_errors++;
+		rs_alloc_drop(e, a);
+		return NULL;
+	}
+	rs_map_changed(e);
+	return a;
+}
+
+void rs_alloc_forget(struct rs_engine *e, struct rs_alloc *a)
+{
+	remove_alloc(e, a);
+}
+
 /* engine.lock held. */
 static void tell_readers(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 			 struct rs_alloc *a, uint64_t call)
@@ -281,24 +319,22 @@ static void tell_readers(struct rs_engine *e, struct rs_thread *t, struct rs_que
 struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 				      uint64_t addr)
 {
-	uint64_t base, bytes, call = 0, place;
-	struct rs_alloc *a = NULL;
+	uint64_t call = 0, place;
 	struct rs_oplist list;
-	void *v;
+	struct rs_alloc *a;
 
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	e->where.wanted = 0;
-	v = rs_addrmap_find(e->map, addr, &base, &bytes);
-	if (v && !rs_mapping_of(v) && base == addr) {
-		a = v;
+	a = rs_alloc_at(e, addr);
+	if (a) {
 		/* a stream-ordered free must follow the shim's own work on the range */
 		if (a->fence) {
 			uint32_t id = rs_queue_id(e, t, q);
 
 			rs_oplist_fence(&list, RS_QBIT(a->fence - 1) & e->fence_queues, a, id);
 		}
-		if (a->kind != RS_ALLOC_GLOBAL)
+		if (a->kind != RS_ALLOC_GLOBAL && !a->promised)
 			rs_windows_balance(e, t, -(int64_t)a->size);
 		if (e->pending)
 			tell_readers(e, t, q, a, call = ++e->clock);

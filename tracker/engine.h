@@ -247,13 +247,14 @@ struct rs_call {
 	unsigned naccess;
 	const void *args; /* a kernel's parameters, until the call is over; NULL: not known */
 	uint32_t arg_bytes;
-	uint8_t everything;   /* may read and write any allocation (unknown writer) */
-	uint8_t host_effect;  /* copies to host memory or runs host code */
-	uint8_t untracked;    /* dereferences an address outside of every known allocation */
-	uint8_t capturing;    /* the stream is being captured: nothing runs now */
-	uint8_t synchronous;  /* the host returns after its end (after stream q's end) */
-	uint64_t calm;	      /* set by rs_engine_before, see rs_engine_moment; callers clear it */
-	uint64_t private_[4]; /* the engine's, from before to after */
+	uint8_t everything;  /* may read and write any allocation (unknown writer) */
+	uint8_t host_effect; /* copies to host memory or runs host code */
+	uint8_t untracked;   /* dereferences an address outside of every known allocation */
+	uint8_t capturing;   /* the stream is being captured: nothing runs now */
+	uint8_t synchronous; /* the host returns after its end (after stream q's end) */
+	uint64_t calm;	     /* set by rs_engine_before, see rs_engine_moment; callers clear it */
+	uint64_t capture; /* `capturing`: its number (devops.capture_of); 0: the device is asked */
+	uint64_t private_[3]; /* the engine's, from before to after */
 };
 
 /* What callers look at inline: the head of every struct rs_engine, a cache line of its own, and of rs_thread. */

@@ -151,6 +151,7 @@ struct rs_alloc {
 	uint8_t shared;	   /* others may change it, unseen */
 	uint8_t multicast; /* no memory of its own: see binds */
 	uint8_t fixed;	   /* others know it by more than its address: never remapped */
+	uint8_t promised;  /* there are no bytes yet: a graph's, capture_memory.c */
 	uint32_t handles;  /* backing: held by the program */
 	struct rs_mapping *mappings;
 	RS_VEC(struct rs_bind) binds;
@@ -634,6 +635,11 @@ static inline const struct rs_known *rs_known_queue(const struct rs_engine *e,
 /* engine.c */
 struct rs_alloc *rs_alloc_new(struct rs_engine *e, uint64_t bytes, enum rs_alloc_kind kind);
 void rs_alloc_drop(struct rs_engine *e, struct rs_alloc *a);
+/* Memory with that base; NULL: none, or a mapping. */
+struct rs_alloc *rs_alloc_at(struct rs_engine *e, uint64_t base);
+/* Memory that will be there when a graph runs. It has an address, and counts for nothing. NULL: none could be entered. */
+struct rs_alloc *rs_alloc_promise(struct rs_engine *e, uint64_t ctx, uint64_t addr, uint64_t bytes);
+void rs_alloc_forget(struct rs_engine *e, struct rs_alloc *a);
 const char *rs_intern(struct rs_engine *e, const char *text);
 void rs_alloc_unref(struct rs_engine *e, struct rs_alloc *a);
 const struct rs_region *rs_region_at(const struct rs_alloc *a, uint64_t off, uint64_t *ret_until);
@@ -716,7 +722,7 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 			  const struct rs_writer *writer);
 void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w);
 
-/* capture.c */
+/* capture.c, capture_memory.c, capture_window.c */
 /* What an engine inside of a capture knows of memory is the program's: the engine that has the address map. */
 static inline const struct rs_engine *rs_engine_outer(const struct rs_engine *e)
 {
@@ -728,6 +734,9 @@ int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 int rs_capture_seat(struct rs_engine **e, struct rs_thread **t, const struct rs_call *call);
 void rs_capture_close(struct rs_engine *e, struct rs_window *w, int aborted);
 void rs_capture_step(struct rs_engine *e);
+/* The replays that have ended so far. Both locks held. */
+struct rs_replay *rs_capture_script(const struct rs_engine *inner);
+void rs_capture_event_gone(struct rs_engine *e, uint64_t event);
 void rs_capture_ctx_gone(struct rs_engine *e, uint64_t ctx);
 /* capture_run.c */
 void rs_capture_harvest(struct rs_engine *e, int wait, uint64_t ctx);

@@ -163,7 +163,7 @@ void rs_readers_race(struct rs_engine *e, struct rs_segment *s, struct rs_alloc 
 	if (s->race.alloc)
 		return;
 	rs_segment_note(e, s, RS_CHECK_RACE, a, off, len, writer);
-	for (r = e->flight; r; r = r->next) {
+	for (r = e->outer ? rs_capture_script(e) : e->flight; r; r = r->next) {
 		struct rs_check *k =
 			r->seg == s ? rs_check_add(r, RS_CHECK_RACE, a, off, len, NULL, NULL)
 				    : NULL;

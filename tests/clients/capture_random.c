@@ -8,6 +8,10 @@
  * A step has segments that read, add to and fill states, in forwards and replays (none to three of each, in any
  * order behind the forward), and writers in between; each on one of three streams, ordered by events and by
  * nothing else; `running`: not captured, but run three times. The n-th step is the n-th program. Prints how many words are wrong (bad) and how many were compared.
+ *
+ * Some states are memory that the step allocates and frees itself (a node, where it is captured), filled from a word of its
+ * own first and copied away last. Some of what a segment reads it reads by way of such memory, which it frees at once, or
+ * which is freed later on another stream.
  */
 #include "tests/clients/hazards_ptx.h"
 
@@ -23,7 +27,8 @@
 #define STREAMS	 3u
 #define LAUNCHES 3u
 
-enum kind { READ, ADD, FILL };
+/* VIA: a READ by way of memory that the window allocates. */
+enum kind { READ, VIA, ADD, FILL };
 
 struct op {
 	enum kind kind;
@@ -49,6 +54,10 @@ static struct segment segments[SEGMENTS];
 static struct event events[EVENTS];
 static unsigned nevents, seed;
 static dev states[STATES];
+static dev homes
+	[STATES]; /* of a state that the step allocates: where it comes from and goes to; else 0 */
+static dev late[EVENTS]; /* to be freed */
+static unsigned nlate;
 static unsigned model[STATES][WORDS];
 static CUstream streams[STREAMS];
 
@@ -60,9 +69,13 @@ static unsigned draw(unsigned below)
 
 static struct op random_op(int may_read)
 {
-	unsigned kind = draw(may_read ? 4 : 2);
+	unsigned kind = draw(may_read ? 5 : 2);
 
-	return (struct op){kind > 1 ? READ : kind ? ADD : FILL, draw(STATES), 1 + draw(9)};
+	return (struct op){kind > 3   ? VIA
+			   : kind > 1 ? READ
+			   : kind     ? ADD
+				      : FILL,
+			   draw(STATES), 1 + draw(9)};
 }
 
 /* --- the program ---------------------------------------------------------------------------------- */
@@ -101,6 +114,35 @@ static void make_program(void)
 	}
 }
 
+/* Its bytes are its own from here on, to where it is freed. */
+static dev node_alloc(void)
+{
+	dev p;
+
+	MUST(cuMemAllocAsync(&p, WORDS * 4, on));
+	return p;
+}
+
+/* The value decides when what is allocated is freed. */
+static void do_via(dev made, dev state, unsigned value)
+{
+	unsigned one = 1;
+	dev t = node_alloc();
+
+	LAUNCH("scale", WORDS, &t, &state, &value);
+	LAUNCH("scale", WORDS, &made, &t, &one);
+	if (value % 2 && nlate < EVENTS)
+		late[nlate++] = t;
+	else
+		MUST(cuMemFreeAsync(t, on));
+}
+
+static void free_late(void)
+{
+	while (nlate)
+		MUST(cuMemFreeAsync(late[--nlate], on));
+}
+
 static void do_op(const struct op *o, dev made)
 {
 	unsigned value = o->value;
@@ -109,6 +151,9 @@ static void do_op(const struct op *o, dev made)
 	switch (o->kind) {
 	case READ:
 		LAUNCH("scale", WORDS, &made, &state, &value);
+		break;
+	case VIA:
+		do_via(made, state, value);
 		break;
 	case ADD:
 		LAUNCH("add", WORDS, &state, &value);
@@ -148,18 +193,55 @@ static void do_event(const struct event *e)
 	}
 }
 
+/* Else what a segment fills first would be a product of it. */
+static void name_state(unsigned i)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "state:s%u", i);
+	replayshim_region_name(states[i], WORDS * 4, name);
+}
+
+static void states_come(void)
+{
+	unsigned i;
+
+	for (i = 0; i < STATES; i++)
+		if (homes[i]) {
+			states[i] = node_alloc();
+			name_state(i);
+			copy(states[i], homes[i], WORDS);
+		}
+}
+
+static void states_go(void)
+{
+	unsigned i;
+
+	for (i = 0; i < STATES; i++)
+		if (homes[i]) {
+			copy(homes[i], states[i], WORDS);
+			MUST(cuMemFreeAsync(states[i], on));
+		}
+}
+
 /* Every event on its own stream, after the one before. */
 static void do_events(void)
 {
 	CUstream last = outside;
 	unsigned i;
 
+	states_come();
 	for (i = 0; i < nevents; i++) {
 		on = streams[events[i].stream];
 		hand_over(last, on);
+		if (events[i].what == WRITE)
+			free_late();
 		do_event(&events[i]);
 		last = on;
 	}
+	free_late();
+	states_go();
 	hand_over(last, outside);
 	on = outside;
 }
@@ -186,6 +268,7 @@ static void model_op(const struct op *o, unsigned *made)
 	for (i = 0; i < WORDS; i++)
 		switch (o->kind) {
 		case READ:
+		case VIA:
 			made[i] = s[i] * o->value;
 			break;
 		case ADD:
@@ -226,13 +309,13 @@ static unsigned compare_launch(unsigned *compared)
 	unsigned bad = 0, i, j, k;
 
 	for (i = 0; i < STATES; i++)
-		bad += compare(states[i], model[i], WORDS);
+		bad += compare(homes[i] ? homes[i] : states[i], model[i], WORDS);
 	*compared += STATES * WORDS;
 	for (i = 0; i < SEGMENTS; i++) {
 		const struct segment *s = &segments[i];
 
 		for (j = 0; j < s->n; j++) {
-			if (s->op[j].kind != READ)
+			if (s->op[j].kind > VIA)
 				continue;
 			bad += compare(s->made + j * WORDS * 4, s->want + j * WORDS, WORDS);
 			for (k = 0; k < s->replays; k++, *compared += WORDS)
@@ -245,18 +328,16 @@ static unsigned compare_launch(unsigned *compared)
 
 static void make_memory(void)
 {
-	unsigned i, k;
+	unsigned own = draw(1 << STATES), i, k;
 
 	for (i = 0; i < STREAMS; i++)
 		if (!streams[i])
 			MUST(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
 	for (i = 0; i < STATES; i++) {
-		char name[16];
-
-		/* else what a segment fills first would be a product of it */
-		snprintf(name, sizeof(name), "state:s%u", i);
 		states[i] = alloc(WORDS);
-		replayshim_region_name(states[i], WORDS * 4, name);
+		homes[i] = own >> i & 1 ? states[i] : 0;
+		if (!homes[i])
+			name_state(i);
 	}
 	for (i = 0; i < SEGMENTS; i++) {
 		segments[i].made = alloc(OPS * WORDS);
@@ -280,7 +361,7 @@ static void random_program(void)
 		for (i = 0; i < STATES; i++) {
 			unsigned value = draw(1000);
 
-			fill(states[i], value, WORDS);
+			fill(homes[i] ? homes[i] : states[i], value, WORDS);
 			for (j = 0; j < WORDS; j++)
 				model[i][j] = value;
 		}

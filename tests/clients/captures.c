@@ -11,84 +11,7 @@
 #include "tests/clients/hazards_ptx.h"
 
 #define HAZARD_MODULES hazards_ptx
-#include "tests/clients/hazards_rig.h"
-
-/* --- graphs --------------------------------------------------------------------------------------- */
-
-static void begin(void)
-{
-	MUST(cuStreamBeginCapture(outside, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-	on = outside;
-}
-
-static CUgraph end(void)
-{
-	CUgraph g;
-
-	MUST(cuStreamEndCapture(outside, &g));
-	return g;
-}
-
-static CUgraphExec instantiate(CUgraph g)
-{
-	CUgraphExec exec;
-
-	MUST(cuGraphInstantiate(&exec, g, 0));
-	return exec;
-}
-
-/* Launched, and the graph gone before it has run. */
-static void launch_graph(CUgraph g)
-{
-	CUgraphExec exec = instantiate(g);
-
-	MUST(cuGraphDestroy(g));
-	MUST(cuGraphLaunch(exec, outside));
-	MUST(cuGraphExecDestroy(exec));
-}
-
-/* --- segments ------------------------------------------------------------------------------------- */
-
-/* y = x * s; s = s + 1, where `adds`. What a replay makes is its own. */
-struct pair {
-	dev s, x, y, again;
-	int adds;
-};
-
-static void pair_work(struct pair *p, dev y)
-{
-	unsigned one = 1;
-
-	LAUNCH("mul", 1, &y, &p->x, &p->s);
-	if (p->adds)
-		LAUNCH("add", 1, &p->s, &one);
-}
-
-static struct pair make_pair(int adds)
-{
-	return (struct pair){STATE("state:s", 1, 1), STATE(NULL, 1, 7), alloc(1), alloc(1), adds};
-}
-
-static void pair_forward(struct pair *p)
-{
-	replayshim_forward_begin("block", 0);
-	pair_work(p, p->y);
-	replayshim_forward_end();
-}
-
-static void pair_replay(struct pair *p)
-{
-	replay("block", 0);
-	pair_work(p, p->again);
-	replay_end();
-}
-
-static void show(struct pair *p)
-{
-	probe("y", p->y, 1);
-	probe("again", p->again, 1);
-	probe("s", p->s, 1);
-}
+#include "tests/clients/captures.h"
 
 /* Forward, somebody who overwrites, replay: in one capture. */
 static CUgraph capture_pair(struct pair *p)
@@ -316,32 +239,6 @@ static void by_hand(void)
 	show(&p);
 }
 
-/* A product of the graph's own memory. */
-static void temp(void)
-{
-	struct pair p = make_pair(1);
-	unsigned i;
-	dev t;
-
-	begin();
-	for (i = 0; i < 2; i++) {
-		if (i)
-			replay("block", 0);
-		else
-			replayshim_forward_begin("block", 0);
-		MUST(cuMemAllocAsync(&t, 4, on));
-		pair_work(&p, t);
-		copy(i ? p.again : p.y, t, 1);
-		MUST(cuMemFreeAsync(t, on));
-		if (i)
-			replay_end();
-		else
-			replayshim_forward_end();
-	}
-	launch_graph(end());
-	show(&p);
-}
-
 static void clone(void)
 {
 	struct pair p = make_pair(0);
@@ -506,9 +403,9 @@ static const struct hazard_case cases[] = {
 	{"pair", pair},	      {"launches", launches}, {"repeated", repeated},
 	{"nested", nested},   {"open_end", open_end}, {"apart", apart},
 	{"mixed", mixed},     {"changed", changed},   {"clone", clone},
-	{"by_hand", by_hand}, {"temp", temp},	      {"inside", inside},
-	{"update", update},   {"foreign", foreign},   {"memory", memory},
-	{"alias", alias},     {"broken", broken},
+	{"by_hand", by_hand}, {"inside", inside},     {"update", update},
+	{"foreign", foreign}, {"memory", memory},     {"alias", alias},
+	{"broken", broken},
 };
 
 HAZARD_MAIN(cases)

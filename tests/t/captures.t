@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Training steps captured as one graph: tests/clients/captures.c. What is compared is in hazards_rig.py.
+"""Training steps captured as one graph: tests/clients/captures.c, captures_memory.c. What is compared is in hazards_rig.py.
 
 An audit leaves the program's graph alone (RS030) unless it is told otherwise; preserving puts its copies into it, and
 every launch of the graph is judged.
 """
 import os
 import sys
+import tempfile
 
 os.environ.setdefault("RS_SEEDS", "10" if os.environ.get("RS_SAN") else "50")
 from hazards_rig import Case, Run, check_cases, diverges, ok, plan, rejects, show  # noqa: E402
@@ -58,6 +59,20 @@ CASES = [
 ]
 
 
+# Memory of the graph's own, and how streams are ordered.
+MEMORY = [
+    case("temp", AGAIN),
+    case("temp pool", AGAIN),
+    case("state", FILL),
+    case("state adds", AGAIN),
+    case("state adds early", AGAIN),
+    case("race", [dict(y=7, again=7, s=1)] * 2, {BLOCK: rejects("RS031", entry="unknown", product="equal", after="equal")}),
+    case("race ordered", FILL),
+    case("race by_hand", FILL),
+    case("branch", [w | dict(seen=9) for w in FILL]),
+]
+
+
 def check(what, client, args, mode, want, verdict, replays, schedules=("eager", "lazy", "random:1", "random:2", "random:3"),
           **environment):
     """A run's words, and its records in their order against the verdict of each."""
@@ -83,6 +98,33 @@ def check_launches():
           by_launch([(14, 63), (21, 63), (28, 63)]), ("divergence", ["RS010"]), 3, REPLAYSHIM_CAPTURE="on")
     check("update: both graphs of an executable one are preserved", "captures", "update fill", "preserve",
           dict(y=7, again=7, s=9), MATCH, 2)
+
+
+def check_memory_nodes():
+    """Memory that outlives its launch, and a graph that uses what another one leaves."""
+    right = by_launch([(14, 14), (21, 21), (28, 28)])
+    for variant in ("", " auto", " pool"):
+        for streams in ("", " --streams"):
+            check(f"left{variant}{streams}: products that outlive their launch", "captures_memory", "left" + variant + streams,
+                  "preserve", right, MATCH, 3)
+    check("left: audited in the graph", "captures_memory", "left", "audit", by_launch([(14, 63), (21, 63), (28, 63)]),
+          ("divergence", ["RS010"]), 3, REPLAYSHIM_CAPTURE="on")
+    check("other: state in the memory of another graph", "captures_memory", "other --streams", "preserve", FILL[1], MATCH, 2)
+    check("race: audited in the graph", "captures_memory", "race", "audit", dict(y=7, again=7, s=1), ("rejection", ["RS031"]), 1,
+          REPLAYSHIM_CAPTURE="on")
+    run = Run("captures_memory", "race", "preserve")
+    names = {(f["code"], f["state"]["name"], f["writer"]["name"]) for f in run.findings}
+    ok(names == {("RS031", "s", "cuMemsetD32Async")}, "race: state and writer are named", names)
+
+
+def check_questions():
+    """A captured call asks the driver once whether it is captured: here three calls, and the capture's two ends."""
+    with tempfile.NamedTemporaryFile() as counts:
+        run = Run("captures", "pair fill", "preserve", SIMCUDA_CALLS=counts.name)
+        calls = dict(line.split() for line in counts.read().decode().splitlines())
+    asked = {n: v for n, v in calls.items() if "Captur" in n and "Begin" not in n and "End" not in n and "Mode" not in n}
+    ok(run.words == FILL[1] and asked == {"cuStreamGetCaptureInfo": "5", "cuStreamGetCaptureInfo_v2": "1"},
+       "pair fill: the driver is asked once a call for its capture", run.words, asked)
 
 
 def check_audit():
@@ -151,7 +193,8 @@ def check_random():
 
 if __name__ == "__main__":
     check_cases("captures", CASES, sys.argv[1:])
+    check_cases("captures_memory", MEMORY, sys.argv[1:])
     if not sys.argv[1:]:
-        for f in (check_launches, check_audit, check_memory, check_broken, check_shortage, check_random):
+        for f in (check_launches, check_memory_nodes, check_questions, check_audit, check_memory, check_broken, check_shortage, check_random):
             f()
     sys.exit(plan())

@@ -19,11 +19,13 @@ static struct {
 	struct fake_op node[NODES];
 	unsigned queue[NODES], n;
 	int fail_after; /* so many operations until they fail; 0: never */
+	unsigned waits; /* for events of the capture */
+	int fail_wait;
 } cap;
 
 static int in_capture(struct rs_queue q)
 {
-	return cap.id && (q.stream == ORIGIN || q.stream == OTHER);
+	return cap.id != 0 && (q.stream == ORIGIN || q.stream == OTHER);
 }
 
 static int add_node(struct rs_queue q, struct fake_op op)
@@ -39,12 +41,20 @@ static int add_node(struct rs_queue q, struct fake_op op)
 	return 0;
 }
 
-static int cap_of(void *o, struct rs_queue q, uint64_t *ret, uint64_t *ret_nodes)
+static int cap_of(void *o, struct rs_queue q, uint64_t *ret, uint64_t *ret_graph)
 {
 	(void)o;
 	*ret = in_capture(q) ? cap.id : 0;
-	*ret_nodes = cap.n;
+	if (ret_graph)
+		*ret_graph = cap.id;
 	return 0;
+}
+
+static uint64_t cap_nodes(void *o, struct rs_queue q, uint64_t graph)
+{
+	(void)o;
+	(void)q;
+	return graph == cap.id ? cap.n : UINT64_MAX;
 }
 
 static int cap_copy(void *o, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
@@ -96,6 +106,9 @@ static int cap_wait(void *o, struct rs_queue q, uint64_t event)
 {
 	if (in_capture(q) != (event == CAPTURED_EVENT))
 		return -EXDEV;
+	if (in_capture(q) && cap.fail_wait)
+		return -EIO;
+	cap.waits += (unsigned)in_capture(q);
 	return in_capture(q) ? 0 : fake_event_wait(o, q, event);
 }
 
@@ -120,14 +133,18 @@ static struct rs_devops cap_ops;
 /* The engine with captures; the rig's own is thrown away. */
 static void start(enum rs_mode mode)
 {
-	struct rs_engine_config config = {
-		.mode = mode, .verify = rig_verify, .snapshot_max = rig_snapshot_max, .capture = 1};
+	struct rs_engine_config config = {.mode = mode,
+					  .verify = rig_verify,
+					  .snapshot_max = rig_snapshot_max,
+					  .capture = 1,
+					  .order = 1};
 
 	rig_start(mode);
 	rs_thread_destroy(thr);
 	rs_engine_destroy(eng);
 	cap_ops = fake_ops;
 	cap_ops.capture_of = cap_of;
+	cap_ops.capture_nodes = cap_nodes;
 	cap_ops.copy = cap_copy;
 	cap_ops.digest = cap_digest;
 	cap_ops.move = cap_move;
@@ -163,6 +180,13 @@ static struct rs_capture *end_capture(int graph)
 	return rs_engine_capture_end(eng, RIG_Q(ORIGIN), graph);
 }
 
+/* From one queue of the capture to another. */
+static inline void hand_over(unsigned from, unsigned to, uint64_t event)
+{
+	rs_engine_capture_recorded(eng, thr, RIG_Q(from), event);
+	rs_engine_capture_waited(eng, thr, RIG_Q(to), event);
+}
+
 /* Everything in the graph, once. */
 static void run_nodes(unsigned q)
 {
@@ -177,13 +201,59 @@ static void run_nodes(unsigned q)
 	}
 }
 
-static void launch(struct rs_capture *c, unsigned q, int vouched)
+static inline void launch(struct rs_capture *c, unsigned q, int vouched)
 {
 	if (c)
 		rs_capture_launches(c, RIG_Q(q));
 	run_nodes(q);
 	if (c)
 		rs_capture_launched(c, RIG_Q(q), vouched, 1);
+}
+
+/* A kernel that is being captured. */
+static inline void captured_q(unsigned q, const char *name, void (*fn)(struct rig_arg *),
+			      unsigned n, const struct rig_arg *a, int everything)
+{
+	struct rs_access x[4];
+	struct rs_call call = {.name = name,
+			       .ident = (uint64_t)(uintptr_t)fn,
+			       .kind = RS_CALL_KERNEL,
+			       .q = RIG_Q(q),
+			       .access = x,
+			       .naccess = n,
+			       .everything = (uint8_t)everything,
+			       .capturing = 1,
+			       .capture = cap.id % 2 ? cap.id : 0}; /* told, or asked */
+	struct rig_body *b = malloc(sizeof(*b));
+
+	b->fn = fn;
+	memcpy(b->a, a, n * sizeof(*a));
+	for (unsigned i = 0; i < n; i++)
+		x[i] = (struct rs_access){.addr = (uint64_t)(a[i].p + a[i].first),
+					  .bytes = a[i].n * 4,
+					  .dir = (uint8_t)a[i].dir,
+					  .how = RS_HOW_PTX,
+					  .dense = !a[i].partial,
+					  .slot = (uint16_t)i};
+	rs_engine_before(eng, thr, &call);
+	cap.queue[cap.n] = q;
+	cap.node[cap.n++] = (struct fake_op){.kind = FAKE_CALL, .fn = rig_run, .arg = b};
+	rs_engine_after(eng, thr, &call, 1);
+}
+
+#define CAPTURED_Q(q, fn, ...)                                                                     \
+	captured_q(q, #fn, fn, sizeof((struct rig_arg[]){__VA_ARGS__}) / sizeof(struct rig_arg),   \
+		   (struct rig_arg[]){__VA_ARGS__}, 0)
+#define CAPTURED(fn, ...) CAPTURED_Q(ORIGIN, fn, __VA_ARGS__)
+
+static inline void outcomes(unsigned match, unsigned rejection, unsigned divergence,
+			    const char *what)
+{
+	const char *text = rig_read("records.jsonl");
+
+	ok(count(text, "\"outcome\":\"match\"") == match, "%s: matches", what);
+	ok(count(text, "\"outcome\":\"rejection\"") == rejection, "%s: rejections", what);
+	ok(count(text, "\"outcome\":\"divergence\"") == divergence, "%s: divergences", what);
 }
 
 #endif

@@ -5,41 +5,6 @@
  */
 #include "tests/unit/capture_dev.h"
 
-/* A kernel that is being captured. */
-static void captured_q(unsigned q, const char *name, void (*fn)(struct rig_arg *), unsigned n,
-		       const struct rig_arg *a, int everything)
-{
-	struct rs_access x[4];
-	struct rs_call call = {.name = name,
-			       .ident = (uint64_t)(uintptr_t)fn,
-			       .kind = RS_CALL_KERNEL,
-			       .q = RIG_Q(q),
-			       .access = x,
-			       .naccess = n,
-			       .everything = (uint8_t)everything,
-			       .capturing = 1};
-	struct rig_body *b = malloc(sizeof(*b));
-
-	b->fn = fn;
-	memcpy(b->a, a, n * sizeof(*a));
-	for (unsigned i = 0; i < n; i++)
-		x[i] = (struct rs_access){.addr = (uint64_t)(a[i].p + a[i].first),
-					  .bytes = a[i].n * 4,
-					  .dir = (uint8_t)a[i].dir,
-					  .how = RS_HOW_PTX,
-					  .dense = !a[i].partial,
-					  .slot = (uint16_t)i};
-	rs_engine_before(eng, thr, &call);
-	cap.queue[cap.n] = q;
-	cap.node[cap.n++] = (struct fake_op){.kind = FAKE_CALL, .fn = rig_run, .arg = b};
-	rs_engine_after(eng, thr, &call, 1);
-}
-
-#define CAPTURED_Q(q, fn, ...)                                                                     \
-	captured_q(q, #fn, fn, sizeof((struct rig_arg[]){__VA_ARGS__}) / sizeof(struct rig_arg),   \
-		   (struct rig_arg[]){__VA_ARGS__}, 0)
-#define CAPTURED(fn, ...) CAPTURED_Q(ORIGIN, fn, __VA_ARGS__)
-
 /* --- a step ---------------------------------------------------------------------------------------- */
 
 #define N 8u
@@ -115,15 +80,6 @@ static unsigned wrong(const uint32_t *p, unsigned factor, unsigned first)
 	return bad;
 }
 
-static void outcomes(unsigned match, unsigned rejection, unsigned divergence, const char *what)
-{
-	const char *text = rig_read("records.jsonl");
-
-	ok(count(text, "\"outcome\":\"match\"") == match, "%s: matches", what);
-	ok(count(text, "\"outcome\":\"rejection\"") == rejection, "%s: rejections", what);
-	ok(count(text, "\"outcome\":\"divergence\"") == divergence, "%s: divergences", what);
-}
-
 /* --- what is preserved ------------------------------------------------------------------------------ */
 
 static void test_preserved(void)
@@ -159,6 +115,7 @@ static void test_origin(void)
 	begin_capture();
 	forward();
 	overwrite();
+	hand_over(ORIGIN, OTHER, 1);
 	PUSH("replay:f");
 	CAPTURED_Q(OTHER, triple, R_(s, N), W_(again, N));
 	after = cap.n;
