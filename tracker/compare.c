@@ -38,6 +38,8 @@ struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, stru
 			      uint64_t off, uint64_t len, struct rs_words *x, struct rs_words *y)
 {
 	struct rs_check *c = RS_PUSH(r->checks);
+	const struct rs_region *region;
+	uint64_t until;
 
 	if (!c) {
 		r->flags |= RS_F_INTERNAL;
@@ -50,6 +52,9 @@ struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, stru
 	a->refs++;
 	c->off = off;
 	c->len = len;
+	region = rs_region_at(a, off, &until);
+	if (region)
+		c->region = *region;
 	c->a = x;
 	if (x)
 		x->refs++;
@@ -107,6 +112,8 @@ static void write_state(struct rs_json *j, const struct rs_check *c, uint64_t of
 	uint64_t until;
 	const struct rs_region *region = rs_region_at(c->alloc, off, &until);
 
+	if (!region && off - c->region.off < c->region.len)
+		region = &c->region;
 	rs_json_open(j, "state", '{');
 	rs_json_str(j, "name", region ? region->name : "");
 	rs_json_u64(j, "serial", c->alloc->serial);

@@ -369,6 +369,7 @@ struct rs_check {
 	struct rs_words *a, *b;
 	struct rs_alloc *alloc;
 	uint64_t off, len;
+	struct rs_region region; /* at off when the check was made: names may go before it is judged */
 	struct rs_writer writer;
 };
 

@@ -340,6 +340,138 @@ print(checkpoint(outer, T(6)), c.CheckpointFunction.backward(c.CheckpointFunctio
 		"pforward:half#1"], "3 3\n"), "inside of a replay nobody is asked")
 
 
+PARTS = """
+import collections, functools
+import torch.optim.optimizer, torch.utils.checkpoint as c
+from torch.utils.checkpoint import checkpoint
+
+class Tensor:
+	device = collections.namedtuple("Device", "type")("cuda")
+	def __init__(self, address, n, step=1): self.address, self.n, self.step = address, n, step
+	def data_ptr(self): return self.address
+	def element_size(self): return 4
+	def numel(self): return self.n
+	shape = property(lambda self: (self.n,))
+	def stride(self): return (self.step,)
+	def __eq__(self, other): raise TypeError("a tensor is not compared by accident")
+	__hash__ = object.__hash__
+
+class Module:
+	def __init__(self, **attributes):
+		self._parameters, self._buffers, self._modules = {}, {}, {}
+		vars(self).update(attributes)
+	def named_modules(self):
+		yield "", self
+		for name, part in self._modules.items():
+			for inner, m in part.named_modules():
+				yield name + "." + inner if inner else name, m
+	def __call__(self, x): return self.forward(x)
+	def forward(self, x): return x
+
+def again(): return c.CheckpointFunction.backward(c.CheckpointFunction.last, 1)
+def half(x): return x // 2
+"""
+
+
+def state_tests(p):
+	"""What a checkpointed function can reach in PyTorch has a name while it is there, and no longer."""
+	def run(text):
+		calls, out, err, status = p.run(PARTS + text)
+		ok(status == 0 and not err.count("Error"), "no error in the hook or in the program", err + out)
+		return [c.split(None, 3)[-1] if c.startswith("push") else c for c in calls if not c.startswith("pop")]
+
+	is_equal(run("""
+TABLE = Tensor(0x9000, 4)
+class Block(Module):
+	def forward(self, x): return x * len(TABLE.shape)
+b = Block(cache=Tensor(0x3000, 3), scales={"x": [Tensor(0x4000, 1)]}, host=Tensor(0x5000, 1), name="b")
+b.host.device = collections.namedtuple("Device", "type")("cpu")
+b._parameters["weight"] = Tensor(0x1000, 2)
+b._modules["norm"] = Module()
+b._modules["norm"]._buffers.update(mean=Tensor(0x2000, 2), none=None)
+checkpoint(b, 4)
+"""), ["name 3000 12 Block.cache", "name 4000 4 Block.scales.x.0", "name 9000 16 __main__.TABLE", "name 2000 8 Block.norm.mean",
+		"name 1000 8 Block.weight", "forward:Block#0"],
+		"buffers, parameters, attributes, lists and dicts of a module, and its globals are named before its forward")
+
+	is_equal(run("""
+mask, bank, module = Tensor(0x1000, 2), [Tensor(0x2000, 2)], Module(seen=Tensor(0x3000, 1))
+def make(inner):
+	def seg(x, shift=Tensor(0x4000, 1)): return inner(x) + len(bank)
+	seg.__qualname__ = "seg"
+	return seg
+checkpoint(make(module), 4)
+checkpoint(functools.partial(half), 4)
+checkpoint(functools.partial(lambda x, k: x, k=mask), 4)
+class Plain:
+	def __init__(self): self.held = Tensor(0x5000, 1)
+	def step(self, x): return x
+plain = Plain()
+checkpoint(plain.step, 4)
+"""), ["name 3000 4 seg.inner.seen", "name 4000 4 seg.shift", "name 2000 8 seg.bank.0", "forward:seg#0", "drop 4000 4", "forward:half#0",
+		"name 1000 8 <lambda>.k", "forward:<lambda>#0", "name 5000 4 Plain.held", "forward:Plain#0"],
+		"so are closures, defaults, globals, bound arguments and the objects of methods")
+
+	is_equal(run("""
+b = Module(queue=Tensor(0x1000, 2))
+def forward(x):
+	b.queue = Tensor(0x2000, 2)
+	return x
+checkpoint(b, 1)
+b.queue.address = 0x3000
+again()
+c.CheckpointFunction.last = None
+checkpoint(forward, 1)
+c.CheckpointFunction.last = None
+checkpoint(b, 1)
+b.queue.address = 0
+checkpoint(b, 1)
+c.CheckpointFunction.last = None
+b.queue = Tensor(0x4000, 2)
+checkpoint(b, 1)
+c.CheckpointFunction.last = None
+"""), ["name 1000 8 Module.queue", "forward:Module#0", "drop 1000 8", "name 3000 8 Module.queue", "replay:Module#0",
+		"forward:forward#0", "drop 3000 8", "name 2000 8 Module.queue", "forward:Module#1", "drop 2000 8", "forward:Module#2",
+		"name 4000 8 Module.queue", "forward:Module#3"],
+		"a name follows its state to other memory, and goes with the tensor at once")
+
+	is_equal(run("""
+one, two = Module(x=Tensor(0x1000, 1)), Module(x=Tensor(0x2000, 2, 3))
+checkpoint(one, 1), checkpoint(two, 1), checkpoint(one, 1)
+torch.optim.optimizer.Optimizer().step()
+checkpoint(two, 1)
+"""), ["name 1000 4 Module.x", "forward:Module#0", "name 2000 16 Module[1].x", "forward:Module#1", "forward:Module#2",
+		"step:1", "forward:Module#0"], "modules of one class keep their names apart, and keep them; views are named with their gaps")
+
+	is_equal(run("""
+b = Module(); b._parameters["w"] = Tensor(0x1000, 1)
+checkpoint(b, 1), checkpoint(b, 1), checkpoint(b, 1)
+b._parameters["w"].address = 0x2000
+checkpoint(b, 1)
+torch.optim.optimizer.Optimizer().step()
+checkpoint(b, 1)
+b.late = Tensor(0x3000, 1)
+for i in range(8): checkpoint(b, 1)
+""")[4:], ["forward:Module#3", "step:1", "drop 1000 4", "name 2000 4 Module.w", "forward:Module#0", "forward:Module#1",
+		"name 3000 4 Module.late"] + [f"forward:Module#{n}" for n in range(2, 9)],
+		"parameters are looked at once a step, what comes later is found later")
+
+	is_equal(run("""
+class Odd(Module):
+	def __getattr__(self, name): raise RuntimeError("asked for " + name)
+class Loop: pass
+loop = Loop(); loop.me, loop.list = loop, [loop]
+loop.list.append(loop.list)
+loop.__class__.__call__ = lambda self, x: x
+odd = Odd(ok=Tensor(0x1000, 1), ring=[])
+odd.ring.append(odd.ring)
+checkpoint(odd, 1), checkpoint(loop, 1)
+try: checkpoint(Module(), 1), again()
+finally: print("through")
+"""), ["name 1000 4 Odd.ok", "forward:Odd#0", "forward:Loop#0", "forward:Module#0", "replay:Module#0"],
+		"objects that lead to themselves, or answer by errors, do no harm")
+
+
 def safety_tests(p):
 	calls, out, err, status = p.run(NET + """
 Tensor.nbytes = lambda self: 1 // 0
@@ -404,6 +536,7 @@ def main():
 		tinygrad_tests(p)
 		torch_tests(p)
 		retain_tests(p)
+		state_tests(p)
 		safety_tests(p)
 		chain_tests(p)
 	print(f"1..{count}")

@@ -118,6 +118,32 @@ static void freed(int late, int reads)
 	rig_stop();
 }
 
+/* A name that goes (its tensor has died) after the replay saw other bytes, and before anybody knows. */
+static void name_gone(int renamed)
+{
+	uint32_t *x, *y;
+
+	start(RS_MODE_AUDIT);
+	x = words(2), y = words(1);
+	*x = 1;
+	fake.eager = 0, fake.lazy = 30; /* nothing runs before somebody waits */
+	rs_engine_region(eng, (uint64_t)x, 8, "state:queue");
+	PUSH("forward:f");
+	KERNEL(times2, W_(y, 1), R_(x, 1));
+	POP();
+	KERNEL(times2, W_(x, 1), R_(y, 1));
+	PUSH("replay:f");
+	KERNEL(times2, W_(y, 1), R_(x, 1));
+	POP();
+	rs_engine_region_drop(eng, (uint64_t)x, 8);
+	if (renamed)
+		rs_engine_region(eng, (uint64_t)x, 4, "state:other");
+	is_u64(count(rig_read("events.jsonl"), renamed ? "\"name\":\"other\"" : "\"name\":\"queue\""), 1,
+	       "state whose name is gone has it in the finding, unless there is a new one");
+	is_u64(count(rig_read("events.jsonl"), renamed ? "\"bytes\":4" : "\"bytes\":8"), 1, "all of it");
+	rig_stop();
+}
+
 /* Freed in the order of a stream that does not wait for the one that reads. */
 static void freed_under_reader(int ordered)
 {
@@ -298,6 +324,8 @@ int main(void)
 	arguments(NUMBER_UNUSED, 1, "match");
 	arguments(LONG_NUMBER, 1, "match");
 	arguments(TAIL, 1, "match");
+	name_gone(0);
+	name_gone(1);
 	freed(0, 0);
 	freed(0, 1);
 	freed(1, 1);

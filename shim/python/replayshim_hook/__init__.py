@@ -40,6 +40,14 @@ def guard(f):
 	return guarded
 
 
+def attribute(x, name, default=None):
+	"""getattr() of an object of the program's, whose own __getattr__ may do anything."""
+	try:
+		return getattr(x, name, default)
+	except Exception:
+		return default
+
+
 @guard
 def _attach(name, module):
 	from importlib import import_module

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""torch.utils.checkpoint: marks the forward and each replay of a checkpointed function, and names module buffers.
+"""torch.utils.checkpoint: marks the forward and each replay of a checkpointed function; torch_state.py names its state.
 
 The choke points below `checkpoint` are replaced, which are looked up at each call, so a program that has imported
 `checkpoint` by name is followed too, and torch.compile still recognises the function by identity:
@@ -18,13 +18,11 @@ import functools
 import inspect
 import sys
 import threading
-import weakref
 
-from . import guard, native, say
+from . import attribute, guard, native, say, torch_state
 
 _step = 0
 _invocations = {}  # name -> forwards of that name in this step
-_named = weakref.WeakSet()  # modules whose buffers have been named
 _replays = threading.local()  # .depth: replays that this thread is in
 
 
@@ -32,17 +30,21 @@ class _Segment:
 	"""One invocation of a checkpointed function."""
 
 	def __init__(self, function):
-		owner = getattr(function, "__self__", function)
+		owner = attribute(function, "__self__", function)
 		while isinstance(owner, functools.partial):
-			owner = getattr(owner.func, "__self__", owner.func)
-		name = getattr(owner, "__qualname__", None) or type(owner).__name__
+			owner = attribute(owner.func, "__self__", owner.func)
+		name = attribute(owner, "__qualname__")
+		name = name if isinstance(name, str) else type(owner).__name__
 		self.name = name.replace("#", "_").replace(":", "_")
 		self.invocation = _invocations.get(self.name, 0)
 		_invocations[self.name] = self.invocation + 1
-		_name_buffers(owner, self.name)
+
+	def push(self, phase, function):
+		torch_state.look(function, self.name, _step)
+		native.range_push("%s:%s#%d" % (phase, self.name, self.invocation))
 
 	def run(self, phase, function, args, kwargs):
-		native.range_push("%s:%s#%d" % (phase, self.name, self.invocation))
+		self.push(phase, function)
 		depth = getattr(_replays, "depth", 0)
 		_replays.depth = depth + (phase == "replay")
 		try:
@@ -50,16 +52,6 @@ class _Segment:
 		finally:  # early stop ends a replay by an exception
 			_replays.depth = depth
 			native.range_pop()
-
-
-@guard
-def _name_buffers(module, name):
-	if not hasattr(module, "named_buffers") or module in _named:
-		return
-	_named.add(module)
-	for key, b in module.named_buffers():
-		if b.device.type == "cuda" and b.numel():
-			native.region_name(b.data_ptr(), b.numel() * b.element_size(), "%s.%s" % (name, key))
 
 
 @guard
@@ -82,15 +74,24 @@ def _keeps(segment, preserve_rng_state):
 	return native.retain(segment.name, segment.invocation)
 
 
+def _like(function, run):
+	"""run, looking like function: functools.wraps for what may be any object."""
+	for name in functools.WRAPPER_ASSIGNMENTS:
+		value = attribute(function, name)
+		if isinstance(value, (str, dict, tuple)):
+			setattr(run, name, value)
+	run.__wrapped__ = function
+	return run
+
+
 def _phases(segment, function):
 	"""function, marked as forward when it is called first and as replay from then on."""
 	phases = iter(("forward",))
 
-	@functools.wraps(function, updated=())
 	def run(*a, **kw):
 		return segment.run(next(phases, "replay"), function, a, kw)
 	run.replayshim = True
-	return run
+	return _like(function, run)
 
 
 def _reentrant(cls):
@@ -98,7 +99,7 @@ def _reentrant(cls):
 
 	@functools.wraps(real)
 	def forward(ctx, run_function, preserve_rng_state, *args):
-		if not getattr(run_function, "replayshim", False):
+		if attribute(run_function, "replayshim") is not True:
 			segment = _begin(run_function, args)
 			run_function = run_function if segment is None else _phases(segment, run_function)
 		return real(ctx, run_function, preserve_rng_state, *args)
@@ -111,7 +112,7 @@ def _reentrant(cls):
 		if segment is None:
 			return super(cls, klass).apply(run_function, preserve_rng_state, *args)
 		# Without an argument that needs a gradient, the checkpoint gives none to anything.
-		wants = any(getattr(a, "requires_grad", False) for a in args)
+		wants = any(attribute(a, "requires_grad") is True for a in args)
 		if wants and _keeps(segment, preserve_rng_state):
 			return segment.run("forward", run_function, args, {})
 		return super(cls, klass).apply(_phases(segment, run_function), preserve_rng_state, *args)
@@ -153,21 +154,19 @@ def _generator(module, name):
 		segment = _begin(fn, args)
 		if segment is None:
 			return (yield from real(fn, *args, **kwargs))
-		forward = "forward:%s#%d" % (segment.name, segment.invocation)
 		if _preserves(real, (fn, *args), kwargs) and _keeps(segment, True):
-			native.range_push(forward)
+			segment.push("forward", fn)
 			try:
 				yield  # the caller runs the function, and its activations are kept as those of any other
 			finally:
 				native.range_pop()
 			return None
 
-		@functools.wraps(fn, updated=())
 		def replay(*a, **kw):
 			return segment.run("replay", fn, a, kw)
-		inner = real(replay, *args, **kwargs)
+		inner = real(_like(fn, replay), *args, **kwargs)
 		for _ in inner:  # the forward is run by the caller, while the generator waits at its one yield
-			native.range_push(forward)
+			segment.push("forward", fn)
 			try:
 				yield
 			finally:
