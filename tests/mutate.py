@@ -25,7 +25,7 @@ TESTS = ["test_engine_steady", "test_ere", "test_pattern", "test_engine_ranges",
          "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_refused", "test_engine_readers", "test_engine_places",
          "test_engine_notes", "test_arena", "test_capture",
          "test_engine_options", "test_engine_calm", "test_engine_words", "test_engine_costs", "test_gather", "test_gather_random", "test_terms", "test_contract",
-         "test_engine_where", "test_engine_stall", "test_engine_random", "test_engine_faults"]
+         "test_engine_where", "test_engine_stall", "test_remap", "test_engine_random", "test_engine_faults"]
 
 MUTATIONS = [
     ("ranges: of those that cross the innermost ends", "tracker/window.c",

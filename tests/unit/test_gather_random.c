@@ -101,11 +101,13 @@ static void stop(void)
 
 /* --- a list ------------------------------------------------------------------------------------- */
 
-/* A row, or anything. */
+/* A row, some, or anything. */
 static void choose_range(uint64_t *ret_off, uint64_t *ret_len)
 {
 	*ret_off = below(ROWS) * ROW;
 	*ret_len = ROW;
+	if (!below(4))
+		*ret_len = rs_min64(ROW * (1 + below(3)), BYTES - *ret_off);
 	if (below(8))
 		return;
 	*ret_off = below(BYTES - 1);
@@ -171,13 +173,16 @@ static void add_restore(struct rs_oplist *l, unsigned q)
 {
 	struct kept *x = nkept ? &kept[below(nkept)] : NULL;
 	struct rs_op *op;
-	uint64_t at;
+	uint64_t at, len;
 
 	if (!x || x->q != q)
 		return;
 	at = below(3) ? 0 : below((uint32_t)x->k->len);
+	len = x->k->len - at;
+	if (!below(3))
+		len = 1 + below((uint32_t)len);
 	op = rs_oplist_add(l, RS_OP_RESTORE, id[q]);
-	rs_op_bind(op, alloc[q], x->k->off + at, x->k->len - at);
+	rs_op_bind(op, alloc[q], x->k->off + at, len);
 	op->keep = x->k;
 	x->k->pins++;
 	memcpy(model[q] + op->off, x->want + at, op->len);
@@ -210,6 +215,32 @@ static void fill(struct rs_oplist *l, unsigned q)
 			add_move(l, q);
 		else
 			add_digest(l, q);
+	}
+}
+
+struct scribble {
+	uint8_t *to, bytes[ROW];
+};
+
+static void put_scribble(void *arg)
+{
+	const struct scribble *s = arg;
+
+	memcpy(s->to, s->bytes, ROW);
+}
+
+/* The program's own calls: without them what is put back would be there already. */
+static void overwrite(unsigned q)
+{
+	for (unsigned n = below(ROWS); n--;) {
+		struct scribble *s = malloc(sizeof(*s));
+		uint64_t off = below(ROWS) * ROW;
+
+		s->to = table[q] + off;
+		for (unsigned i = 0; i < ROW; i++)
+			s->bytes[i] = (uint8_t)below(256);
+		memcpy(model[q] + off, s->bytes, ROW);
+		fake_call(q, put_scribble, s);
 	}
 }
 
@@ -279,6 +310,7 @@ static const char *program(uint64_t seed)
 		if (!below(6))
 			fake.fail_result = 1, lost++;
 		rs_oplist_init(&list);
+		overwrite(i % QUEUES);
 		fill(&list, i % QUEUES);
 		rs_oplist_run(eng, &list);
 		fake.fail_digest = fake.fail_digests = fake.fail_result = 0;
