@@ -120,16 +120,19 @@ static uint32_t look(const struct look *k, const struct rs_call *call, struct rs
 	return n;
 }
 
-/* Is this window the only one that sees the call, and does nobody measure, or ask for versions of whole buffers? */
+/*
+ * Is this window the only one that sees the call, on the queue of its last one, and does nobody ask for versions of whole
+ * buffers? An engine inside of a capture follows captured calls only; what is measured of a window begins with its first call
+ * on a queue; comparisons of pages are of calls that overwrite what is claimed.
+ */
 static int is_plain(const struct rs_callstate *c, struct rs_window *w)
 {
 	const struct rs_engine *e = c->e;
 	const struct rs_call *call = c->call;
 
-	return !e->outer && w && w->kind == RS_WINDOW_FORWARD && w->last_q == c->q + 1 &&
-	       c->q < 63 && !rs_window_outer(w) && !e->process && !e->costing &&
-	       !e->config.buffers && !e->thins && !call->capturing && !call->everything &&
-	       call->generation == rs_engine_generation(e);
+	return w && w->kind == RS_WINDOW_FORWARD && w->last_q == c->q + 1 && c->q < 63 &&
+	       !rs_window_outer(w) && !e->process && !e->config.buffers && !call->capturing &&
+	       !call->everything && call->generation == rs_engine_generation(e);
 }
 
 /* What rs_write_piecewise does where nothing has to be kept. */

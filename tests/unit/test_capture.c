@@ -492,6 +492,27 @@ static void test_mixed(void)
 	rig_stop();
 }
 
+/* A forward of which some has run, be it a call that touches nothing: it is not all in the graph. */
+static void test_half_forward(void)
+{
+	struct rs_capture *c;
+
+	start(RS_MODE_PRESERVE);
+	make_memory();
+	begin_capture();
+	PUSH("forward:f");
+	rig_calm.calls = 0; /* it is looked up */
+	kernel_q(5, "nothing", nothing, 0, NULL);
+	CAPTURED(triple, R_(s, N), W_(y, N));
+	POP();
+	overwrite();
+	replay_on(ORIGIN);
+	c = end_capture(1);
+	is_refused("a forward of which some has run");
+	rs_capture_unref(c);
+	rig_stop();
+}
+
 /* --- what is left ----------------------------------------------------------------------------------- */
 
 static void test_memory(void)
@@ -600,6 +621,7 @@ int main(void)
 	test_by_hand(0);
 	test_by_hand(1);
 	test_mixed();
+	test_half_forward();
 	test_memory();
 	test_failures();
 	drop_nodes();
