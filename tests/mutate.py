@@ -23,7 +23,7 @@ WORKERS = os.cpu_count() or 1
 CPU_SECONDS = 60  # a test takes a few
 TESTS = ["test_engine_steady", "test_ere", "test_pattern", "test_engine_ranges",
          "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_refused", "test_engine_readers", "test_engine_places",
-         "test_engine_notes", "test_arena", "test_capture",
+         "test_engine_notes", "test_arena", "test_capture", "test_checks",
          "test_engine_options", "test_engine_calm", "test_engine_words", "test_engine_costs", "test_gather", "test_gather_random", "test_terms", "test_contract",
          "test_engine_where", "test_engine_stall", "test_remap", "test_engine_random", "test_engine_faults"]
 
@@ -174,6 +174,10 @@ MUTATIONS = [
      "\treturn __atomic_load_n(&flying, __ATOMIC_RELAXED) > own_flying;", "\treturn 0;"),
     ("the bytes do not change places when a remapping is settled", "tracker/remap.c",
      "\t\terr = exchange_contents(e, r, addr);", "\t\terr = 0;"),
+    ("what is held is held again", "tracker/restore.c", "w->held.v[i].off <= off;", "0;"),
+    ("what is held of another buffer counts", "tracker/restore.c",
+     "\treturn i < w->held.n && w->held.v[i].serial == a->serial &&", "\treturn i < w->held.n &&"),
+    ("what was compared is compared again", "tracker/compare.c", "\t\treturn *slot_of(r, (uint8_t)kind, a, off) != 0;", "\t\treturn 0;"),
     ("swapped bytes do not come back", "tracker/restore.c",
      "\tif (k->other_ver && h->off == k->off", "\tif (0 && h->off == k->off"),
     ("a page that was overwritten again is taken for unchanged", "tracker/thin.c",

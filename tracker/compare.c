@@ -17,6 +17,8 @@
 #define FINDINGS_PER_RECORD 32u
 #define MOST_ALONE	    256u
 
+#define FEW 16u /* checks that are looked through one by one */
+
 enum verdict { V_EQUAL, V_UNKNOWN, V_DIFFERENT };
 static const char *const verdict_name[] = {"equal", "unknown", "different"};
 static const char *const outcome_name[] = {"match", "rejection", "divergence"};
@@ -62,11 +64,53 @@ struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, stru
 	return c;
 }
 
-int rs_check_has(const struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
+/* The slot of the check, or the empty one where it would be. */
+static uint32_t *slot_of(const struct rs_replay *r, uint8_t kind, const struct rs_alloc *a,
+			 uint64_t off)
+{
+	uint64_t h = rs_digest_mix(rs_digest_mix(off + RS_DIGEST_K * kind) ^ a->serial);
+	uint32_t *slot;
+
+	for (;; h++) {
+		const struct rs_check *c;
+
+		slot = &r->slots[h & (r->nslots - 1)];
+		c = *slot ? &r->checks.v[*slot - 1] : NULL;
+		if (!c || (c->kind == kind && c->alloc == a && c->off == off))
+			return slot;
+	}
+}
+
+/* Every check so far has a slot; 0: there is no memory for that. */
+static int index_checks(struct rs_replay *r)
+{
+	uint32_t *slots;
+
+	if (r->nslots / 2 < r->checks.n) {
+		slots = calloc(4 * (size_t)r->checks.n, sizeof(*slots));
+		if (!slots)
+			return 0;
+		free(r->slots);
+		r->slots = slots;
+		for (r->nslots = 1; r->nslots <= 2 * r->checks.n;)
+			r->nslots *= 2;
+		r->indexed = 0;
+	}
+	for (; r->indexed < r->checks.n; r->indexed++) {
+		const struct rs_check *c = &r->checks.v[r->indexed];
+
+		*slot_of(r, c->kind, c->alloc, c->off) = r->indexed + 1;
+	}
+	return 1;
+}
+
+int rs_check_has(struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
 		 uint64_t off)
 {
 	uint32_t i;
 
+	if (r->checks.n > FEW && index_checks(r))
+		return *slot_of(r, (uint8_t)kind, a, off) != 0;
 	for (i = 0; i < r->checks.n; i++)
 		if (r->checks.v[i].kind == kind && r->checks.v[i].alloc == a &&
 		    r->checks.v[i].off == off)
@@ -398,6 +442,7 @@ void rs_replay_free(struct rs_engine *e, struct rs_replay *r)
 	}
 	rs_segment_unref(e, r->seg);
 	free(r->checks.v);
+	free(r->slots);
 	free(r);
 }
 

@@ -383,6 +383,7 @@ struct rs_replay {
 	uint64_t bytes;
 	uint64_t begin_ns, end_ns;
 	RS_VEC(struct rs_check) checks;
+	uint32_t *slots, nslots, indexed; /* 1 + index of the first `indexed` of them, by hash */
 	uint32_t extra, skipped; /* calls that the forward did not make; that the replay left out */
 	struct rs_causes causes; /* of flags */
 	uint32_t pins;		 /* operations in flight that may still have something to say */
@@ -411,6 +412,12 @@ struct rs_hold {
 	uint8_t how;	   /* enum rs_hold_how */
 };
 
+/* Bytes that a replay holds, of whatever holds they are. */
+struct rs_held {
+	uint64_t serial; /* of the allocation */
+	uint64_t off, end;
+};
+
 enum rs_window_kind { RS_WINDOW_OTHER, RS_WINDOW_FORWARD, RS_WINDOW_REPLAY };
 
 struct rs_window {
@@ -426,6 +433,7 @@ struct rs_window {
 	uint8_t unresolved;
 	struct rs_touch *touches; /* replay's own; a forward's live in the segment */
 	RS_VEC(struct rs_hold) holds;
+	RS_VEC(struct rs_held) held; /* sorted, disjoint */
 	struct rs_replay *rec;
 	uint32_t draw_at;  /* replay: next draw of the forward */
 	uint32_t log_at;   /* replay: next call of the forward's log */
@@ -748,7 +756,7 @@ void rs_replay_free(struct rs_engine *e, struct rs_replay *r);
 struct rs_check *rs_check_add(struct rs_replay *r, enum rs_check_kind kind, struct rs_alloc *a,
 			      uint64_t off, uint64_t len, struct rs_words *x, struct rs_words *y);
 void rs_segment_tell(struct rs_engine *e, struct rs_segment *s);
-int rs_check_has(const struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
+int rs_check_has(struct rs_replay *r, enum rs_check_kind kind, const struct rs_alloc *a,
 		 uint64_t off);
 void rs_replay_finish_ready(struct rs_engine *e, int wait);
 void rs_replay_finish_ctx(struct rs_engine *e, uint64_t ctx);

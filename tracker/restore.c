@@ -45,17 +45,42 @@ static int place(struct rs_engine *e, struct rs_alloc *a, uint64_t off, uint64_t
 	return err;
 }
 
+/* Index of the first of the window's held spans that ends behind off, or belongs to an allocation that comes later. */
+static uint32_t held_at(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
+{
+	uint32_t lo = 0, hi = w->held.n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		const struct rs_held *h = &w->held.v[mid];
+
+		if (h->serial == a->serial ? h->end <= off : h->serial < a->serial)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 static int already_held(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
 {
-	uint32_t i;
+	uint32_t i = held_at(w, a, off);
 
-	for (i = 0; i < w->holds.n; i++) {
-		const struct rs_hold *h = &w->holds.v[i];
+	return i < w->held.n && w->held.v[i].serial == a->serial && w->held.v[i].off <= off;
+}
 
-		if (h->alloc == a && off >= h->off && off < h->off + h->len)
-			return 1;
+/* [off, off + len), none of which is held yet, is from now on. There is room for one more span. */
+static void note_held(struct rs_window *w, const struct rs_alloc *a, uint64_t off, uint64_t len)
+{
+	uint32_t i = held_at(w, a, off);
+	struct rs_held *h = &w->held.v[i], *last = i ? h - 1 : NULL;
+
+	if (last && last->serial == a->serial && last->end == off) {
+		last->end = off + len;
+		return;
 	}
-	return 0;
+	memmove(h + 1, h, (w->held.n++ - i) * sizeof(*h));
+	*h = (struct rs_held){a->serial, off, off + len};
 }
 
 /* The replay w is about to change [off, off + len): hold the present bytes (P2) until its end. */
@@ -79,7 +104,7 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		off = piece.off + piece.len;
 		if (already_held(w, a, piece.off))
 			continue;
-		k = rs_keep_take(e, l, q, a, &piece, writer, exact);
+		k = RS_ROOM(w->held, 1) ? rs_keep_take(e, l, q, a, &piece, writer, exact) : NULL;
 		if (k && exact && k->killer.call == writer->call)
 			rs_where_want(e);
 		h = k ? RS_PUSH(w->holds) : NULL;
@@ -93,6 +118,7 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		h->len = piece.len;
 		h->how = (uint8_t)how;
 		h->at = rs_version_next(e);
+		note_held(w, a, piece.off, piece.len);
 		a->refs++;
 		k->holds++;
 		w->rec->ranges++;
@@ -234,7 +260,7 @@ static int show_by_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 	uint64_t p2 = a->ext.ext[rs_extmap_at(&a->ext, k->off)].ver;
 	struct rs_words *p2_digest =
 		e->config.verify ? rs_plan_digest(l, q, a, k->off, k->len) : NULL;
-	struct rs_hold *h = RS_PUSH(w->holds);
+	struct rs_hold *h = RS_ROOM(w->held, 1) ? RS_PUSH(w->holds) : NULL;
 	struct rs_op *op = h ? plan_swap(e, l, q, w, a, k, kind) : NULL;
 
 	if (!op || place(e, a, k->off, k->len, k->ver)) {
@@ -255,6 +281,7 @@ static int show_by_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 			      .len = k->len,
 			      .how = RS_HOLD_RESTORE,
 			      .at = rs_version_next(e)};
+	note_held(w, a, k->off, k->len);
 	a->refs++;
 	k->holds++;
 	w->rec->ranges++;
@@ -571,4 +598,7 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 	free(w->holds.v);
 	w->holds.v = NULL;
 	w->holds.n = w->holds.cap = 0;
+	free(w->held.v);
+	w->held.v = NULL;
+	w->held.n = w->held.cap = 0;
 }
