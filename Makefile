@@ -198,7 +198,7 @@ $(BENCHES): $(O)/bench/%: $(O)/obj/tests/bench/%.o $(O)/libsim.a $(O)/libplanner
 FUZZ_CC := clang
 FUZZ_SECONDS ?= 30
 FUZZ_FLAGS := -std=gnu11 -D_GNU_SOURCE -DRS_VERSION='"$(VERSION)"' -fno-strict-aliasing -I. -O1 -g -MMD -MP \
-	-fsanitize=fuzzer-no-link,address,undefined
+	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 FUZZ_LIB := $(TRACKER_SRC) $(filter-out $(CTL_SRC),$(PLANNER_SRC))
 
 $(O)/fuzz/obj/%.o: %.c | $(O)/.deps-build $(O)/.deps-fuzz

@@ -122,6 +122,8 @@ static void merge(struct window *w)
 {
 	uint32_t n = 0;
 
+	if (!w->nspans)
+		return;
 	qsort(w->spans, w->nspans, sizeof(*w->spans), by_start);
 	for (uint32_t i = 0; i < w->nspans; i++) {
 		struct span s = w->spans[i];
@@ -144,7 +146,8 @@ static void fold(struct window *w, uint32_t n)
 		w->until = w->spans[i].end;
 	}
 	w->nspans -= n;
-	memmove(w->spans, w->spans + n, w->nspans * sizeof(*w->spans));
+	if (w->nspans)
+		memmove(w->spans, w->spans + n, w->nspans * sizeof(*w->spans));
 }
 
 static int add_span(struct window *w, struct span s)

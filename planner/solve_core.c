@@ -489,7 +489,7 @@ static int extend(struct rs_core *core, struct rs_search *s, uint32_t begin,
 		return -ENOMEM;
 	for (uint32_t k = begin; k < core->ncomposite; k++)
 		core->head[n++] = (struct rs_head){.v = list->v,
-						   .end = list->v + list->n,
+						   .end = rs_list_end(list),
 						   .m = core->composite[k].m,
 						   .t = core->composite[k].t,
 						   .lim = RS_LOTS,
@@ -658,11 +658,14 @@ void rs_core_plan(const struct rs_core *core, const struct rs_search *s,
 		for (uint32_t k = side ? found->back : found->front; k != RS_NONE;
 		     k = s->node[k].up) {
 			uint32_t code = s->node[k].code;
-			const struct composite *x = &core->composite[code & ~COMPOSITE];
+			const struct composite *x;
 
-			if (!(code & COMPOSITE))
+			if (!(code & COMPOSITE)) {
 				step[core->prep->step[code].segment] = code;
-			else if (core->part[x->part].copies == 1)
+				continue;
+			}
+			x = &core->composite[code & ~COMPOSITE];
+			if (core->part[x->part].copies == 1)
 				set_single(core, x, step);
 			else
 				set_copies(core, x, step);

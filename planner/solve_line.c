@@ -134,7 +134,7 @@ static int move_front(struct rs_line *line, struct rs_search *s, uint32_t i, uin
 
 			if (in_pass(line, line->by_to[k], g))
 				line->head[n++] = (struct rs_head){.v = from->v,
-								   .end = from->v + from->n,
+								   .end = rs_list_end(from),
 								   .m = a->m,
 								   .t = a->t,
 								   .lim = a->lim,
@@ -172,7 +172,7 @@ static int move_back(struct rs_line *line, struct rs_search *s, uint32_t i, uint
 
 			if (in_pass(line, k, g))
 				line->head[n++] = (struct rs_head){.v = to->v,
-								   .end = to->v + to->n,
+								   .end = rs_list_end(to),
 								   .m = a->m,
 								   .t = a->t,
 								   .lim = a->lim,

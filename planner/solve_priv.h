@@ -58,6 +58,12 @@ struct rs_list {
 	uint32_t n, room;
 };
 
+/* An empty one has no memory, and its end is nowhere. */
+static inline struct rs_label *rs_list_end(const struct rs_list *l)
+{
+	return l->n ? l->v + l->n : l->v;
+}
+
 struct rs_node {
 	uint32_t up, code;
 };

@@ -55,7 +55,7 @@ static int extend(struct rs_search *s, const struct rs_prep *prep, const struct 
 			const struct rs_list *from = &list[a->to];
 
 			head[n++] = (struct rs_head){.v = from->v,
-						     .end = from->v + from->n,
+						     .end = rs_list_end(from),
 						     .m = a->m,
 						     .t = a->t,
 						     .lim = a->lim,
