@@ -8,12 +8,15 @@
  * has been unloaded. Objects are found by dl_iterate_phdr, whose lock is never held while constructors run.
  * To see whether an address can be read, libunwind writes from there into a pipe of its own, whose numbers only it knows. A
  * program that closes what is not its own, and opens files in its place, would find these bytes in them: so the
- * pipe is recognised before each use, and once it is gone nothing is unwound any more.
+ * pipe is recognised before each use, and once it is gone nothing is unwound any more. Stacks that libunwind has
+ * seen before it follows without such a look, so we stand between it and its memory (its accessors) and recognise the pipe
+ * when it would use it: that is two system calls, which is more than all the rest.
  * Invariant: what rs_where_native_start has found does not change. Callers: where.c. No locks of ours.
  */
 #include "shim/where.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
@@ -26,7 +29,10 @@
 
 static int (*unwind)(void **ip, int most);
 static void (*flush)(void *space, uintptr_t from, uintptr_t to);
+static void **(*accessors)(void *space);
 static void **space;
+static int (*access_mem)(void *space, uintptr_t addr, uintptr_t *value, int write, void *arg);
+static int is_gone; /* the pipe; atomic, and only looked at where access_mem is ours */
 static uint64_t own_from, own_to; /* this library */
 static uint64_t unloaded;	  /* as of the last flush; atomic */
 
@@ -75,11 +81,14 @@ static int find_unwinder(void)
 	if (!unwind)
 		return 0;
 #if defined(__x86_64__)
-	*(void **)&flush = rs_doors_dlsym(lib, "_ULx86_64_flush_cache");
-	space = rs_doors_dlsym(lib, "_ULx86_64_local_addr_space");
+#define UNW "x86_64_"
 #elif defined(__aarch64__)
-	*(void **)&flush = rs_doors_dlsym(lib, "_ULaarch64_flush_cache");
-	space = rs_doors_dlsym(lib, "_ULaarch64_local_addr_space");
+#define UNW "aarch64_"
+#endif
+#ifdef UNW
+	*(void **)&flush = rs_doors_dlsym(lib, "_U" UNW "flush_cache");
+	*(void **)&accessors = rs_doors_dlsym(lib, "_U" UNW "get_accessors");
+	space = rs_doors_dlsym(lib, "_UL" UNW "local_addr_space");
 #endif
 	return 1;
 }
@@ -142,6 +151,50 @@ static int open_checks(void)
 	return r;
 }
 
+/* Pages that this thread has read from: they are not asked about again, as in libunwind itself. */
+#define PAGE  4096u
+#define PAGES 8u
+static __thread uintptr_t readable[PAGES] __attribute__((tls_model("initial-exec")));
+
+static uintptr_t *readable_at(uintptr_t addr)
+{
+	return &readable[addr / PAGE % PAGES];
+}
+
+static int access_anew(void *in, uintptr_t addr, uintptr_t *value, int write, void *arg)
+{
+	int saved = errno, r = -1; /* UNW_EUNSPEC */
+
+	if (is_checking())
+		r = access_mem(in, addr, value, write, arg);
+	else
+		__atomic_store_n(&is_gone, 1, __ATOMIC_RELAXED);
+	if (!r && addr % PAGE <= PAGE - sizeof(*value))
+		*readable_at(addr) = addr / PAGE;
+	errno = saved;
+	return r;
+}
+
+/* In libunwind's place, whoever uses it. */
+static int access_checked(void *in, uintptr_t addr, uintptr_t *value, int write, void *arg)
+{
+	if (write || addr / PAGE != *readable_at(addr) || addr % PAGE > PAGE - sizeof(*value))
+		return access_anew(in, addr, value, write, arg);
+	memcpy(value, (const void *)addr, sizeof(*value));
+	return 0;
+}
+
+/* The fourth of its accessors, in all versions. */
+static void stand_between(void)
+{
+	void **list = accessors && space ? accessors(*space) : NULL;
+
+	if (!list)
+		return;
+	*(void **)&access_mem = list[3];
+	list[3] = (void *)(uintptr_t)access_checked;
+}
+
 /* The first call of either loads or allocates something: not in the middle of the program's work. */
 const char *rs_where_native_start(void)
 {
@@ -149,8 +202,10 @@ const char *rs_where_native_start(void)
 
 	dl_iterate_phdr(note_self, (void *)(uintptr_t)rs_where_native_start);
 	dl_iterate_phdr(count_unloaded, &unloaded);
-	if (find_unwinder() && !open_checks())
+	if (find_unwinder() && !open_checks()) {
+		stand_between();
 		return "libunwind";
+	}
 	unwind = backtrace;
 	flush = NULL;
 	unwind(ip, 4);
@@ -172,10 +227,12 @@ unsigned rs_where_native(uint64_t *ret_ip, unsigned most)
 	int n, from = 0;
 	unsigned k;
 
-	if (!is_checking())
+	if (access_mem ? __atomic_load_n(&is_gone, __ATOMIC_RELAXED) : !is_checking())
 		return 0;
 	forget_unloaded();
 	n = unwind(ip, (int)(most + OWN_FRAMES));
+	if (__atomic_load_n(&is_gone, __ATOMIC_RELAXED))
+		return 0;
 	while (from < n && (uintptr_t)ip[from] >= own_from && (uintptr_t)ip[from] < own_to)
 		from++;
 	for (k = 0; k < most && from < n && ip[from]; k++, from++)
