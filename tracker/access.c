@@ -226,7 +226,7 @@ static int is_broken(const struct rs_window *w, const struct rs_alloc *a,
 
 static struct rs_span *insert_span(struct rs_touch *t, uint32_t at)
 {
-	struct rs_span *added = RS_PUSH(t->spans);
+	struct rs_span *added = rs_touch_push(t);
 
 	if (!added)
 		return NULL;

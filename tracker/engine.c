@@ -153,7 +153,7 @@ static struct rs_alloc *make_alloc(struct rs_engine *e, uint64_t bytes, enum rs_
 	if (a)
 		e->spare_allocs = a->next;
 	else
-		a = malloc(sizeof(*a));
+		a = aligned_alloc(_Alignof(struct rs_alloc), sizeof(*a));
 	if (!a) {
 		e->stats.internal_errors++;
 		return NULL;

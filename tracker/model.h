@@ -136,16 +136,19 @@ struct rs_bind {
  * lock may look at one that has just been freed.
  */
 struct rs_alloc {
-	/* what calm.c looks at, together */
+	/* what calm.c and steady.c look at: two cache lines */
 	uint32_t claimed; /* atomic: engine.claim_epoch when a segment claimed some of it last */
 	uint32_t fence;	  /* id + 1 of the queue of the shim's own last operation on live bytes */
 	uint64_t loose;	  /* atomic: its last write that was followed without the lock; a version */
 	uint64_t touched; /* atomic: queues with accesses since the last reordering */
-	uint64_t fence_ordered; /* queues already ordered after the fence */
+	uint64_t base, size;
+	struct rs_touch *touch; /* the one that was looked for last, see rs_touch_of; or NULL */
+	struct rs_extmap ext;	/* its one extent begins the second line */
+	uint64_t serial;
 
-	uint64_t base, size, serial;
-	uint64_t ctx;	/* 0: of no context in particular */
-	uint64_t birth; /* engine.clock at allocation */
+	uint64_t fence_ordered; /* queues already ordered after the fence */
+	uint64_t ctx;		/* 0: of no context in particular */
+	uint64_t birth;		/* engine.clock at allocation */
 	uint8_t kind;
 	uint8_t dead;
 	uint8_t shared;	   /* others may change it, unseen */
@@ -153,18 +156,16 @@ struct rs_alloc {
 	uint8_t fixed;	   /* others know it by more than its address: never remapped */
 	uint8_t promised;  /* there are no bytes yet: a graph's, capture_memory.c */
 	uint32_t handles;  /* backing: held by the program */
+	uint32_t refs;	   /* the map, mappings, claims, holds, checks */
 	struct rs_mapping *mappings;
 	RS_VEC(struct rs_bind) binds;
-	uint64_t met;		/* number of the last call that may do anything */
-	struct rs_touch *touch; /* the one that was looked for last, see rs_touch_of; or NULL */
-	uint32_t refs;		/* the map, mappings, claims, holds, checks */
-	struct rs_extmap ext;
+	uint64_t met;			  /* number of the last call that may do anything */
 	RS_VEC(struct rs_keep *) keeps;	  /* sorted by offset */
 	uint64_t longest_keep;		  /* that it has had */
 	RS_VEC(struct rs_region) regions; /* sorted, disjoint */
 	struct rs_remap *remap;		  /* NULL: it never was */
 	struct rs_alloc *next;		  /* of the free list */
-};
+} __attribute__((aligned(64)));
 
 /* Host-visible memory changes without a call: its version proves nothing. */
 static inline int rs_alloc_is_volatile(const struct rs_alloc *a)
@@ -233,16 +234,18 @@ struct rs_claim {
 	uint64_t range_at;		/* where in the allocation it begins */
 };
 
-/* One allocation in one window. */
+/* One allocation in one window. What steady.c looks at, up to hh.tbl, is one cache line. */
 struct rs_touch {
 	uint64_t serial; /* key */
 	struct rs_alloc *alloc;
-	uint8_t overwritten; /* 1 + replays before the first write to what is claimed; 0: none */
-	RS_VEC(struct rs_span) spans;	/* sorted, disjoint */
+	RS_VEC(struct rs_span) spans; /* sorted, disjoint; one alone lies in `one` */
+	struct rs_span one;
+	UT_hash_handle hh;
 	RS_VEC(struct rs_claim) claims; /* forward only; sorted, disjoint */
 	struct rs_touch *spare;		/* touch.c: the next one that is not in use */
-	UT_hash_handle hh;
-};
+	uint8_t overwritten; /* 1 + replays before the first write to what is claimed; 0: none */
+} __attribute__((aligned(64)));
+_Static_assert(offsetof(struct rs_touch, hh) + sizeof(void *) <= 64, "a cache line");
 
 /* Reasons why a window cannot vouch for itself. */
 enum rs_flag {

@@ -14,6 +14,7 @@
 /* How many are kept for the next window, and how long their lists may be. */
 #define SPARE_MOST 1024u
 #define LIST_MOST  16u
+#define LIST_FIRST 4u
 
 struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial)
 {
@@ -29,17 +30,37 @@ static struct rs_touch *take(struct rs_engine *e)
 {
 	struct rs_touch *t = e->spare_touches;
 
-	if (!t)
-		return calloc(1, sizeof(*t));
+	if (!t) {
+		t = aligned_alloc(_Alignof(struct rs_touch), sizeof(*t));
+		if (t)
+			*t = (struct rs_touch){.spans = {&t->one, 0, 1}};
+		return t;
+	}
 	e->spare_touches = t->spare;
 	e->nspare_touches--;
 	t->spare = NULL;
 	return t;
 }
 
+struct rs_span *rs_touch_push(struct rs_touch *t)
+{
+	struct rs_span *more;
+
+	if (t->spans.v == &t->one && t->spans.n) {
+		more = malloc(LIST_FIRST * sizeof(*more));
+		if (!more)
+			return NULL;
+		*more = t->one;
+		t->spans.v = more;
+		t->spans.cap = LIST_FIRST;
+	}
+	return RS_PUSH(t->spans);
+}
+
 static void release(struct rs_touch *t)
 {
-	free(t->spans.v);
+	if (t->spans.v != &t->one)
+		free(t->spans.v);
 	free(t->claims.v);
 	free(t);
 }

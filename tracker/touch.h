@@ -10,6 +10,8 @@ struct rs_touch *rs_touch_get(struct rs_engine *e, struct rs_touch **table, stru
 /* All of a window's. */
 void rs_touches_free(struct rs_engine *e, struct rs_touch **table);
 void rs_touches_fini(struct rs_engine *e);
+/* One more span, behind the others; NULL: no memory. */
+struct rs_span *rs_touch_push(struct rs_touch *t);
 /* Index of the first claim that ends behind off. */
 uint32_t rs_claim_at(const struct rs_touch *t, uint64_t off);
 struct rs_touch *rs_touch_find(struct rs_touch *table, uint64_t serial);
