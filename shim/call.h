@@ -115,22 +115,12 @@ static inline void rs_call_ident(struct rs_call *c, uint64_t value)
 }
 
 /* The engine's answer for addr, NULL: it knows no memory there. */
-static inline const void *rs_call_known(uint64_t addr)
+static inline const void *rs_call_known(const struct rs_call *c, uint64_t addr)
 {
 	uint64_t base, bytes;
 
-	return rs_engine_lookup(rs_state.engine, addr, &base, &bytes);
-}
-
-/* The same for addresses that come again: those of copies and fills. */
-static inline const void *rs_call_seen(const struct rs_call *c, uint64_t addr)
-{
-	struct rs_seen *s = &rs_tls->seen[(addr * RS_DIGEST_K) >> 32 & (RS_SEEN - 1)];
-
-	if (rs_likely(s->addr == addr && s->generation == c->generation))
-		return s->memory;
-	*s = (struct rs_seen){addr, c->generation, rs_call_known(addr)};
-	return s->memory;
+	return rs_engine_lookup_lately(rs_state.engine, rs_tls->thread, c->generation, addr, &base,
+				       &bytes);
 }
 
 /* Device bytes [addr, addr + bytes); a must have room for one more. */
@@ -141,7 +131,7 @@ static inline void rs_call_device(struct rs_call *c, struct rs_access *a, uint64
 
 	if (!bytes)
 		return;
-	memory = rs_call_seen(c, addr);
+	memory = rs_call_known(c, addr);
 	if (rs_unlikely(!memory)) {
 		c->untracked = 1;
 		return;

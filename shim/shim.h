@@ -157,13 +157,6 @@ void rs_init_boot(void);
 /* After a successful cuInit. */
 void rs_init_start(void);
 
-/* What the engine knew of an address, in a generation of addresses; see call.h. */
-struct rs_seen {
-	uint64_t addr, generation;
-	const void *memory;
-};
-#define RS_SEEN 256u
-
 /* A copy or a fill (src 0) that needed nothing at that moment; see rs_engine_moment and call.h. */
 struct rs_calm {
 	uint64_t moment, dst, src; /* moment 0: an empty entry */
@@ -199,8 +192,6 @@ struct rs_tls {
 	uint64_t *memos_glanced, *memos_seen;
 	struct rs_tls *next, **link;
 	uint64_t count[RS_EP_COUNT];
-	struct rs_seen
-		seen[RS_SEEN]; /* hashed; one of address 0 is an empty one, which knows nothing */
 	struct rs_calm calm[RS_CALM];		     /* hashed */
 	struct rs_variables variables[RS_VARIABLES]; /* hashed */
 };

@@ -66,7 +66,7 @@ void rs_tensormap_scan(struct rs_call *call, struct rs_access *a, unsigned room,
 			call->everything |= lost;
 			continue;
 		}
-		if (!rs_call_known(addr)) {
+		if (!rs_call_known(call, addr)) {
 			call->untracked = 1;
 			continue;
 		}

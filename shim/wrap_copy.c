@@ -40,7 +40,7 @@ static void host(struct rs_call *call, struct rs_access *a, const void *p, uint6
 	call->synchronous = 1;
 	if (side == DST && bytes)
 		call->host_effect = 1;
-	if (bytes && rs_call_known((uintptr_t)p))
+	if (bytes && rs_call_known(call, (uintptr_t)p))
 		rs_call_device(call, a, (uintptr_t)p, bytes, dir_of(side), dense, side);
 }
 

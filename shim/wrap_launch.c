@@ -109,14 +109,15 @@ static uint64_t word_at(struct rs_params b, uint64_t offset)
  * Narrows [*lo, *hi) to the allocation that the pointer is in. Bounds cover what the address arithmetic can
  * reach; a guard (padding of a convolution) may keep the kernel from the part outside.
  */
-static const void *inside(uint64_t word, uint64_t *lo, uint64_t *hi)
+static const void *inside(const struct rs_call *c, uint64_t word, uint64_t *lo, uint64_t *hi)
 {
 	/* A pointer to the end of an allocation, used backwards, is not in it: its first byte is. */
 	uint64_t probe[2] = {word, *lo}, base, bytes, from, to;
 	const void *memory;
 
 	for (int i = 0; i < 2; i++) {
-		memory = rs_engine_lookup(rs_state.engine, probe[i], &base, &bytes);
+		memory = rs_engine_lookup_lately(rs_state.engine, rs_tls->thread, c->generation,
+						 probe[i], &base, &bytes);
 		if (!memory)
 			continue;
 		from = *lo < base ? base : *lo;
@@ -145,7 +146,7 @@ static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_k
 		lo = word + (uint64_t)e.lo;
 		hi = word + (uint64_t)e.hi;
 	}
-	memory = inside(word, &lo, &hi);
+	memory = inside(c, word, &lo, &hi);
 	if (!memory) {
 		c->untracked = 1;
 		return;
@@ -213,7 +214,7 @@ static void by_scan(struct rs_call *c, struct rs_access *a, struct rs_params b)
 		uint64_t word = word_at(b, at);
 		const void *memory;
 
-		memory = word < RS_ADDR_LEAST ? NULL : rs_call_known(word);
+		memory = word < RS_ADDR_LEAST ? NULL : rs_call_known(c, word);
 		if (!memory)
 			continue;
 		a[c->naccess++] = (struct rs_access){.addr = word,
@@ -419,24 +420,30 @@ static unsigned reach_of(struct rs_reach *r, const struct known *n)
 	return count;
 }
 
+static __attribute__((noinline)) uint64_t moment_by_ptx(struct rs_tls *t, const struct known *n,
+							struct rs_queue q)
+{
+	struct rs_reach reach[2 * REACH_MOST];
+	unsigned count = n->k->code->ptx->opaque || !n->m ? 0 : reach_of(reach, n);
+
+	return count ? rs_engine_again_reach(rs_state.engine, t->thread, q, reach, count) : 0;
+}
+
 /* What the engine says of it by its arguments alone: a moment, or 0. */
-static uint64_t moment_of(struct rs_tls *t, const struct known *n, struct rs_queue q,
-			  uint64_t generation)
+static inline uint64_t moment_of(struct rs_tls *t, const struct known *n, struct rs_queue q,
+				 uint64_t generation)
 {
 	const struct rs_code *code = n->k->code;
-	struct rs_reach reach[2 * REACH_MOST];
-	unsigned count;
 
 	if (rs_state.opt.strict || rs_tensormap_any())
 		return 0;
 	if (uses_globals(code) && !are_none(t, n->k, generation))
 		return 0;
-	if (!code->ptx)
-		return code->opaque ? 0
-				    : rs_engine_again_words(rs_state.engine, t->thread, q,
-							    n->b.data, (unsigned)(n->b.n / 8));
-	count = code->ptx->opaque || !n->m ? 0 : reach_of(reach, n);
-	return count ? rs_engine_again_reach(rs_state.engine, t->thread, q, reach, count) : 0;
+	if (code->ptx)
+		return moment_by_ptx(t, n, q);
+	return code->opaque ? 0
+			    : rs_engine_again_words(rs_state.engine, t->thread, q, n->b.data,
+						    (unsigned)(n->b.n / 8));
 }
 
 /* A new launch, or one that was made when addresses had other memory. */

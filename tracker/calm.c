@@ -161,31 +161,49 @@ static inline int answers(const struct rs_lately *l, const struct look *k, uint6
 	return covers(l, addr) && (l->calm | !write) == (k->calm | 1);
 }
 
-static inline struct rs_lately *known_at(struct rs_thread *t, const struct look *k, uint64_t addr)
+static inline struct rs_lately *known_at(struct rs_thread *t, uint64_t generation, uint64_t addr)
 {
 	struct rs_lately *l = small_at(t, addr);
 
 	if (!covers(l, addr))
 		l = large_at(t, addr);
-	return covers(l, addr) && t->lately_generation[l - t->lately] == k->generation ? l : NULL;
+	return covers(l, addr) && t->lately_generation[l - t->lately] == generation ? l : NULL;
 }
 
-/* NULL: there is none. The entry of a mapping has no allocation: it never needs nothing. */
-static struct rs_lately *meet(struct rs_thread *t, const struct look *k, uint64_t addr)
+/*
+ * NULL: there is none. The entry of a mapping has no allocation: it never needs nothing. generation: of addresses, before
+ * anything is looked up.
+ */
+static inline struct rs_lately *meet(const struct rs_engine *e, struct rs_thread *t,
+				     uint64_t generation, uint64_t addr)
 {
-	struct rs_lately *l = known_at(t, k, addr);
+	struct rs_lately *l = known_at(t, generation, addr);
 	uint64_t base, bytes;
 	void *v;
 
 	if (l)
 		return l;
-	v = rs_addrmap_find(k->e->map, addr, &base, &bytes);
+	v = rs_addrmap_find(e->map, addr, &base, &bytes);
 	if (!v)
 		return NULL;
 	l = bytes >> 21 ? large_at(t, addr) : small_at(t, addr);
 	*l = (struct rs_lately){.base = base, .bytes = bytes, .alloc = rs_mapping_of(v) ? NULL : v};
-	t->lately_generation[l - t->lately] = k->generation;
+	t->lately_generation[l - t->lately] = generation;
 	return l;
+}
+
+const void *rs_engine_lookup_lately(struct rs_engine *e, struct rs_thread *t, uint64_t generation,
+				    uint64_t addr, uint64_t *ret_base, uint64_t *ret_bytes)
+{
+	const struct rs_lately *l = meet(e, t, generation, addr);
+
+	if (!l)
+		return NULL;
+	if (!l->alloc)
+		return rs_engine_lookup(e, addr, ret_base, ret_bytes);
+	*ret_base = l->base;
+	*ret_bytes = l->bytes;
+	return l->alloc;
 }
 
 /* Marks are left at once: if another address keeps the call from passing, this memory was written to all the same. */
@@ -202,7 +220,7 @@ static int pass(struct rs_lately *l, struct look *k, int write)
 
 __attribute__((noinline)) static int word_passes(struct rs_thread *t, struct look *k, uint64_t word)
 {
-	struct rs_lately *l = meet(t, k, word);
+	struct rs_lately *l = meet(k->e, t, k->generation, word);
 
 	return !l || pass(l, k, 1);
 }
@@ -244,7 +262,7 @@ static inline int is_answered(struct rs_thread *t, const struct look *k, const s
 __attribute__((noinline)) static int may_pass(struct rs_thread *t, struct look *k,
 					      const struct rs_reach *r)
 {
-	const struct rs_lately *l = meet(t, k, r->addr);
+	const struct rs_lately *l = meet(k->e, t, k->generation, r->addr);
 
 	if (!l) /* nor is there anything at lo, if that is the same */
 		return r->lo == r->addr;
@@ -257,7 +275,8 @@ __attribute__((noinline)) static int pass_all(struct rs_thread *t, struct look *
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		struct rs_lately *l = is_answered(t, k, &r[i]) ? NULL : meet(t, k, r[i].addr);
+		struct rs_lately *l =
+			is_answered(t, k, &r[i]) ? NULL : meet(k->e, t, k->generation, r[i].addr);
 
 		if (l && !pass(l, k, r[i].dir & RS_WRITE))
 			return 0;

@@ -115,6 +115,9 @@ uint64_t rs_engine_trim(struct rs_engine *e);
  */
 const void *rs_engine_lookup(struct rs_engine *e, uint64_t addr, uint64_t *ret_base,
 			     uint64_t *ret_bytes);
+/* The same, of addresses that the thread's calls come back to. generation: rs_engine_generation, before. */
+const void *rs_engine_lookup_lately(struct rs_engine *e, struct rs_thread *t, uint64_t generation,
+				    uint64_t addr, uint64_t *ret_base, uint64_t *ret_bytes);
 
 /*
  * The memory at addr has been made accessible to others (exported, shared between processes): from now on

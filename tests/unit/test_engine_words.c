@@ -90,6 +90,12 @@ static struct rs_alloc *alloc_of(const void *p)
 						   &(uint64_t){0});
 }
 
+/* As alloc_of; it lies between these. */
+static const void *lately(uint64_t at, uint64_t *base, uint64_t *bytes)
+{
+	return rs_engine_lookup_lately(eng, thr, rs_engine_generation(eng), at, base, bytes);
+}
+
 static void forget_marks(struct rs_alloc *a)
 {
 	a->touched = a->loose = 0;
@@ -167,21 +173,25 @@ static void read_then_written(void)
 /* Another allocation gets the address. */
 static void replaced(void)
 {
+	uint64_t at, base = 0, bytes = 0;
 	struct rs_alloc *a, *b;
-	uint64_t at;
 	uint32_t *x;
 
 	begin(&x);
 	at = (uint64_t)x;
 	a = alloc_of(x);
 	ok(passes(0, at) && passes(0, at), "memory that was met");
+	ok(lately(at + 3, &base, &bytes) == a && base == at && bytes == 4,
+	   "is known by its addresses");
 	rs_engine_free(eng, thr, RIG_Q(0), at);
 	forget_marks(a);
-	ok(passes(0, at) && !a->touched, "has gone: nothing is there");
+	ok(!lately(at, &base, &bytes), "not when it has gone");
+	ok(passes(0, at) && !a->touched, "nothing is there");
 	ok(words(2) != x, "its place among those that are to be used again is taken");
 	rs_engine_alloc(eng, thr, RIG_Q(0), at, 4, RS_ALLOC_DEVICE);
 	b = alloc_of(x);
-	ok(b && passes(0, at) && is_marked(b, 1), "what has come to its address is met");
+	ok(lately(at, &base, &bytes) == b, "what has come to its address is known");
+	ok(b && passes(0, at) && is_marked(b, 1), "and met");
 	claim(b);
 	ok(!passes(0, at), "and is asked about");
 	rig_stop();
@@ -250,15 +260,20 @@ static void reach(void)
 /* Mapped memory may be any number of backings: it is always asked about. */
 static void mapped(void)
 {
+	uint64_t base = 0, bytes = 0;
 	const uint64_t at = 1ull << 46;
 	uint32_t *x;
 
 	begin(&x);
 	rs_engine_backing(eng, 77, 4 << 20, RS_ALLOC_DEVICE);
-	rs_engine_reserve(eng, at, 4 << 20);
-	ok(!rs_engine_map(eng, at, 4 << 20, 77, 0), "a mapping");
-	ok(!passes(0, at) && !passes(0, at) && !reaches(at, at, at + 1, RS_READ),
+	rs_engine_reserve(eng, at, 8 << 20);
+	ok(!rs_engine_map(eng, at + (2 << 20), 4 << 20, 77, 0), "a mapping");
+	base = at + (3 << 20);
+	ok(!passes(0, base) && !passes(0, base) && !reaches(base, base, base + 1, RS_READ),
 	   "is never passed by");
+	for (int i = 0; i < 2; i++)
+		ok(lately(at + (2 << 20), &base, &bytes) && base == at && bytes == 8 << 20,
+		   "its memory is all of the reservation");
 	rig_stop();
 }
 
