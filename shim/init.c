@@ -287,6 +287,16 @@ static void write_begin(int rank)
 
 static void finish(void);
 
+/* Nodes of our own show in the program's graph, and an audit changes nothing that can be seen. */
+static enum rs_captures captures(enum rs_mode mode)
+{
+	if (rs_state.opt.capture == CAPTURE_ON ||
+	    (rs_state.opt.capture == CAPTURE_AUTO && mode == RS_MODE_PRESERVE))
+		return RS_CAPTURES_FOLLOW;
+	return rs_state.opt.capture == CAPTURE_AUTO && rs_state.opt.learn ? RS_CAPTURES_LEARN
+									  : RS_CAPTURES_OFF;
+}
+
 /* Plans are made from costs, and need to know what is overwritten, too. */
 static void configure_plans(struct rs_engine_config *config)
 {
@@ -317,9 +327,7 @@ void rs_init_start(void)
 	config.sample = rs_state.opt.sample;
 	config.buffers = (uint8_t)rs_state.opt.versions;
 	config.profile = (uint8_t)rs_state.opt.learn;
-	/* nodes of our own show in the program's graph, and an audit changes nothing that can be seen */
-	config.capture = rs_state.opt.capture == CAPTURE_ON ||
-			 (rs_state.opt.capture == CAPTURE_AUTO && config.mode == RS_MODE_PRESERVE);
+	config.capture = (uint8_t)captures(config.mode);
 	configure_plans(&config);
 	rs_where_start(&config);
 	rs_state.engine = rs_engine_create(&config, &rs_devops_ops, rs_state.records);

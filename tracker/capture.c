@@ -248,6 +248,16 @@ void rs_engine_capture_ends(struct rs_engine *e, struct rs_queue q)
 	rs_capture_unref(c);
 }
 
+/* Somebody's call did not wait for what a replay that was over had still to put back. Outer lock held. */
+static void note_refusals(struct rs_capture *c)
+{
+	struct rs_replay *r;
+
+	for (r = c->script; r; r = r->next)
+		if (r->fenced && r->refusals != c->inner->refusals)
+			r->flags |= RS_F_INTERNAL;
+}
+
 struct rs_capture *rs_engine_capture_end(struct rs_engine *e, struct rs_queue q, int graph)
 {
 	struct rs_capture *c;
@@ -261,8 +271,9 @@ struct rs_capture *rs_engine_capture_end(struct rs_engine *e, struct rs_queue q,
 	}
 	c->ended = 1;
 	/* a forward that nobody replays has digests, too; and others may use what it leaves allocated */
-	is_empty = !graph || (!c->inner && !c->promises.n);
+	is_empty = !graph || ((!c->inner || rs_capture_only_learns(c)) && !c->promises.n);
 	if (!is_empty && c->inner) {
+		note_refusals(c);
 		rs_capture_script_ends(c);
 		e->stats.snapshots += c->inner->stats.snapshots;
 	}
@@ -312,8 +323,8 @@ int rs_engine_capture_owns(struct rs_engine *e, uint64_t addr)
 /* --- calls ---------------------------------------------------------------------------------------- */
 
 /*
- * A call that is being captured. 0: by nobody that is followed, then the windows that it lies in are told that they cannot
- * be vouched for.
+ * A call that is being captured. 0: by nobody that is followed, or only to learn; then the windows that it lies in are told
+ * that they cannot be vouched for.
  */
 int rs_capture_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)
 {
@@ -347,7 +358,7 @@ int rs_capture_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 		rs_oplist_run(c->inner, &list);
 	rs_where_take(e, s.number, place);
 	errno = saved;
-	return 1;
+	return !rs_capture_only_learns(c);
 }
 
 int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
@@ -364,8 +375,8 @@ int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
 	/* a call that has left no product has nothing to be digested */
-	if (c->inner && !c->ending && call->private_[0] && (call->private_[1] || !ok) &&
-	    (e->config.verify || e->config.mode == RS_MODE_AUDIT))
+	if (c->inner && !c->ending && !rs_capture_only_learns(c) && call->private_[0] &&
+	    (call->private_[1] || !ok) && (e->config.verify || e->config.mode == RS_MODE_AUDIT))
 		seat = rs_capture_seat_of(c, t);
 	s.e = c->inner;
 	if (seat) {

@@ -192,7 +192,8 @@ static void respect_fence(struct rs_capture *c, struct rs_oplist *l, struct rs_t
 
 	HASH_FIND(hh, c->shadows, &a->serial, sizeof(a->serial), s);
 	if (s && s->alloc->fence)
-		rs_oplist_order(l, RS_QBIT(s->alloc->fence - 1), rs_queue_id(c->inner, seat, q));
+		rs_oplist_fence(l, RS_QBIT(s->alloc->fence - 1), s->alloc,
+				rs_queue_id(c->inner, seat, q));
 }
 
 void rs_engine_capture_frees(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,

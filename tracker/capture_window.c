@@ -22,6 +22,90 @@ static uint32_t *flags_of(struct rs_window *w)
 	return w->rec ? &w->rec->flags : &w->seg->flags;
 }
 
+/* --- nothing but learning -------------------------------------------------------------------------- */
+
+static int no_alloc(void *o, struct rs_queue q, uint64_t bytes, uint64_t *ret)
+{
+	(void)o, (void)q, (void)bytes, (void)ret;
+	return -ENOMEM;
+}
+
+static void no_free(void *o, struct rs_queue q, uint64_t addr)
+{
+	(void)o, (void)q, (void)addr;
+}
+
+static int no_copy(void *o, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+	(void)o, (void)q, (void)dst, (void)src, (void)bytes;
+	return -EIO;
+}
+
+static int no_digest(void *o, struct rs_queue q, uint64_t addr, uint64_t bytes, uint64_t *out)
+{
+	(void)o, (void)q, (void)addr, (void)bytes, (void)out;
+	return -EIO;
+}
+
+static int no_move(void *o, struct rs_queue q, const struct rs_move *list, uint64_t n)
+{
+	(void)o, (void)q, (void)list, (void)n;
+	return -EIO;
+}
+
+static int no_words(void *o, struct rs_queue q, uint64_t words, uint64_t **ret)
+{
+	(void)o, (void)q, (void)words, (void)ret;
+	return -ENOMEM;
+}
+
+static void no_words_free(void *o, uint64_t *words)
+{
+	(void)o, (void)words;
+}
+
+static int no_record(void *o, struct rs_queue q, uint64_t *ret)
+{
+	(void)o, (void)q, (void)ret;
+	return -EIO;
+}
+
+static int no_wait(void *o, struct rs_queue q, uint64_t event)
+{
+	(void)o, (void)q, (void)event;
+	return -EIO;
+}
+
+static int no_event(void *o, uint64_t event)
+{
+	(void)o, (void)event;
+	return -EIO;
+}
+
+static void no_event_free(void *o, uint64_t event)
+{
+	(void)o, (void)event;
+}
+
+/* A device that does nothing: what is learned is how calls follow each other, and no node is added to the graph. */
+static const struct rs_devops no_device = {
+	.alloc = no_alloc,
+	.free = no_free,
+	.copy = no_copy,
+	.digest = no_digest,
+	.move = no_move,
+	.swap = no_copy,
+	.result_alloc = no_words,
+	.result_free = no_words_free,
+	.event_record = no_record,
+	.event_wait = no_wait,
+	.event_done = no_event,
+	.event_sync = no_event,
+	.event_free = no_event_free,
+};
+
+/* --- windows --------------------------------------------------------------------------------------- */
+
 /* Outer lock held. 0 or -ENOMEM. */
 static int make_inner(struct rs_capture *c)
 {
@@ -30,13 +114,16 @@ static int make_inner(struct rs_capture *c)
 
 	if (c->inner)
 		return 0;
-	/* costs cannot be measured, a contract not be learned */
-	config.costs = config.profile = 0;
+	config.costs = 0;    /* nothing can be measured */
 	config.where = NULL; /* the program's engine asks */
 	/* graphs of equal captures must be equal, for one may be updated to the other: all, or none */
 	if (config.sample > 1)
 		config.sample = 0;
-	inner = rs_engine_create(&config, rs_capture_ops(c->outer), NULL);
+	if (config.capture == RS_CAPTURES_LEARN)
+		config.sample = config.verify = 0;
+	inner = rs_engine_create(
+		&config,
+		config.capture == RS_CAPTURES_LEARN ? &no_device : rs_capture_ops(c->outer), NULL);
 	if (!inner)
 		return -ENOMEM;
 	inner->outer = c->outer;
@@ -131,8 +218,9 @@ static void enter_window(struct rs_capture *c, const struct rs_thread *t, struct
 	if (may_mirror(c, w)) {
 		seat = t ? rs_capture_seat_of(c, t) : NULL;
 		if ((seat || !t) && mirror(c, w, seat)) {
-			if (w->kind == RS_WINDOW_FORWARD)
-				w->seg->flags |= RS_F_CAPTURE; /* for replays elsewhere */
+			/* for replays elsewhere; and where it is only learned from, nobody vouches for it */
+			if (w->kind == RS_WINDOW_FORWARD || rs_capture_only_learns(c))
+				*flags_of(w) |= RS_F_CAPTURE;
 			return;
 		}
 	}
@@ -195,8 +283,14 @@ void rs_capture_close_at(struct rs_capture *c, uint32_t i, int aborted)
 	if (!r)
 		return;
 	pthread_mutex_lock(&e->lock);
-	*c->script_end = r;
-	c->script_end = &r->next;
+	if (rs_capture_only_learns(c)) {
+		pthread_mutex_lock(&c->inner->lock);
+		rs_replay_free(c->inner, r);
+		pthread_mutex_unlock(&c->inner->lock);
+	} else {
+		*c->script_end = r;
+		c->script_end = &r->next;
+	}
 	pthread_mutex_unlock(&e->lock);
 }
 

@@ -80,6 +80,12 @@ struct rs_capture {
 	struct rs_capture *next;  /* of the outer engine's */
 };
 
+/* Nothing of it is judged or added to the graph. */
+static inline int rs_capture_only_learns(const struct rs_capture *c)
+{
+	return c->outer->config.capture == RS_CAPTURES_LEARN;
+}
+
 /* The outer engine's operations without the clock around them: nothing of a capture can be timed. */
 const struct rs_devops *rs_capture_ops(const struct rs_engine *outer);
 /*

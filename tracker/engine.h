@@ -32,6 +32,12 @@ enum rs_mode {
 	RS_MODE_PRESERVE, /* also restore what replays need and undo what they did */
 };
 
+enum rs_captures {
+	RS_CAPTURES_OFF,    /* what is captured is rejected */
+	RS_CAPTURES_FOLLOW, /* by nodes of the tool's own in the program's graph */
+	RS_CAPTURES_LEARN, /* rejected, but with config.profile it is summed up; the graph stays as it is */
+};
+
 struct rs_engine_config {
 	enum rs_mode mode;
 	uint64_t snapshot_max; /* bytes of preserved memory, 0: no limit but the device's */
@@ -39,7 +45,7 @@ struct rs_engine_config {
 	uint8_t profile;       /* sum up what segments do, for rs_engine_learned */
 	uint8_t order;	       /* the caller tells what orders its streams */
 	uint8_t costs;	       /* measure times and memory, for rs_engine_costs */
-	uint8_t capture;       /* also inside of stream captures, by nodes of our own: capture.h */
+	uint8_t capture;       /* enum rs_captures: inside of stream captures, capture.h */
 	uint8_t buffers; /* a write counts as one to all of its allocation, where that is claimed */
 	uint32_t
 		sample; /* digest one in so many claims, to notice writers that nobody saw; 0: none */

@@ -7,6 +7,8 @@
  * Memory is named so that another run of the program finds it: by its region, or as argument `slot` of the
  * forward's n-th call. Offsets count from there.
  *
+ * What is captured counts once for each capture, however often its graph is launched.
+ *
  * Callers: access.c, preserve.c, window.c, generator.c under engine.lock; rs_engine_finish.
  */
 #include <stdlib.h>
@@ -55,11 +57,18 @@ struct rs_profile {
 	UT_hash_handle hh;
 };
 
-struct rs_profile *rs_profile_of(struct rs_engine *e, const char *name)
+/* What is captured belongs to the run, too: then the program's engine is locked as well. */
+static struct rs_engine *run_of(struct rs_engine *e)
 {
+	return e->outer ? e->outer : e;
+}
+
+struct rs_profile *rs_profile_of(struct rs_engine *inside, const char *name)
+{
+	struct rs_engine *e = run_of(inside);
 	struct rs_profile *p;
 
-	if (!e->config.profile)
+	if (!inside->config.profile)
 		return NULL;
 	HASH_FIND(hh, e->profiles, &name, sizeof(name), p);
 	if (p)
@@ -178,7 +187,7 @@ void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const
 	struct rs_segment *s;
 	uint32_t i;
 
-	for (s = e->profiles ? e->pending : NULL; s; s = s->next) {
+	for (s = run_of(e)->profiles ? e->pending : NULL; s; s = s->next) {
 		struct rs_profile *p = rs_profile_of(e, s->name);
 		struct rs_overwrite *at;
 		struct rs_touch *t = p ? rs_touch_of(s->touches, a) : NULL;
@@ -209,7 +218,7 @@ void rs_profile_overwritten(struct rs_engine *e, const struct rs_alloc *a, const
 
 void rs_profile_retire(struct rs_engine *e, struct rs_segment *s)
 {
-	struct rs_profile *p = e->profiles ? rs_profile_of(e, s->name) : NULL;
+	struct rs_profile *p = run_of(e)->profiles ? rs_profile_of(e, s->name) : NULL;
 	uint32_t i;
 
 	if (p && s->replays > p->replays)

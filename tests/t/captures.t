@@ -5,12 +5,14 @@
 An audit leaves the program's graph alone (RS030) unless it is told otherwise; preserving puts its copies into it, and
 every launch of the graph is judged.
 """
+import json
 import os
+import subprocess
 import sys
 import tempfile
 
 os.environ.setdefault("RS_SEEDS", "10" if os.environ.get("RS_SAN") else "50")
-from hazards_rig import Case, Run, check_cases, diverges, ok, plan, rejects, show  # noqa: E402
+from hazards_rig import BUILD, SHIM, Case, Run, check_cases, diverges, ok, plan, rejects, show  # noqa: E402
 
 BLOCK = ("block", 0)
 CANNOT_TELL = dict(entry="unknown", product="unknown", after="unknown")
@@ -127,6 +129,70 @@ def check_questions():
        "pair fill: the driver is asked once a call for its capture", run.words, asked)
 
 
+def learn(out, client, args, **environment):
+    """The contract of an audited run; None: it was not made."""
+    path = os.path.join(out, "contract.json")
+    env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(BUILD, "simcuda"), REPLAYSHIM_QUIET="1", REPLAYSHIM_LIB=SHIM, **environment)
+    done = subprocess.run([os.path.join(BUILD, "replayctl"), "audit", "--out", os.path.join(out, "data"), "-o", path, "--force",
+                           "--", os.path.join(BUILD, "clients", client)] + args.split(), env=env, capture_output=True, text=True)
+    if not os.path.exists(path):
+        print(f"# {done.returncode} {done.stderr[-300:]}")
+        return None
+    with open(path) as f:
+        return json.load(f)
+
+
+def content(contract):
+    """What two runs of the same segments have in common, however they were run."""
+    told = ("name", "invocations", "replays", "calls", "complete", "state", "aliases", "aliases_complete", "generators", "products",
+            "captured", "untracked")
+    counts = ("reads", "overwrites", "forwards")
+    lists = ("state", "aliases")
+    return [{k: [{n: v for n, v in x.items() if n not in counts} for x in s[k]] if k in lists else s[k] for k in told}
+            for s in contract["segments"]]
+
+
+def check_learned():
+    """A captured segment's contract is that of the same segment when it runs, and holds it when it is captured."""
+    steps = 2  # a contract has eight sequences of calls at most
+    with tempfile.TemporaryDirectory() as out:
+        running = learn(out, "capture_random", f"random running --steps={steps}")
+        for how in ({}, dict(REPLAYSHIM_CAPTURE="on")):
+            captured = learn(out, "capture_random", f"random --steps={steps}", **how)
+            ok(running and captured and content(running) == content(captured) and captured["segments"][0]["complete"],
+               f"a contract learned of captures is that of the same program when it is not captured, {how}")
+        for option in ("undo", "free", "whole", "regions", "pages", "retain"):
+            for restore in ("copy", "swap"):
+                for segment in captured["segments"]:
+                    segment["preserve"] = dict(option=option, restore=restore)
+                path = os.path.join(out, "edited.json")
+                with open(path, "w") as f:
+                    json.dump(captured, f)
+                run = Run("capture_random", f"random --seeds={steps}", "preserve", REPLAYSHIM_CONTRACT=path)
+                codes = {c for r in run.records for c in r["codes"]}
+                outcomes = {r["outcome"] for r in run.records}
+                ok(not run.status and not any(w["bad"] for w in run.steps.values()) and len(run.steps) == steps and run.records and
+                   ("RS080" in codes if option == "free" else outcomes == {"match"}),
+                   f"under it, {option}, {restore}", run.status, run.steps, outcomes, codes, run.stderr[-300:])
+    with tempfile.TemporaryDirectory() as out:
+        learn(out, "captures", "pair fill")
+        for args, codes in (("pair fill", []), ("pair", ["RS081", "RS084"]), ("clone fill", [])):
+            run = Run("captures", args, "preserve", REPLAYSHIM_CONTRACT=os.path.join(out, "contract.json"))
+            ok([r["codes"] for r in run.records] == [codes], f"{args}: held against the contract of pair fill",
+               *map(show, run.records))
+        learn(out, "captures", "pair")
+        run = Run("captures", "repeated", "preserve", REPLAYSHIM_CONTRACT=os.path.join(out, "contract.json"))
+        ok(["RS083" in r["codes"] for r in run.records] == [False, True, True], "repeated: more replays than the contract has",
+           *map(show, run.records))
+        contract = learn(out, "captures", "pair", REPLAYSHIM_CAPTURE="off")
+        ok(contract and not contract["segments"][0]["complete"], "with CAPTURE=off nothing is learned, and that is said")
+    run = Run("hazards3", "c17_capture nodes", "audit", REPLAYSHIM_LEARN="1")
+    ok(run.words.get("nodes") == 2, "learning puts nothing into the program's graph", run.words)
+    run = Run("captures", "pair fill", "audit", REPLAYSHIM_LEARN="1")
+    ok(run.words == FILL[0] and [r["codes"] for r in run.records] == [["RS030"]], "and vouches for nothing", run.words,
+       *map(show, run.records))
+
+
 def check_audit():
     """In the graph an audit finds what it finds elsewhere, and names it."""
     for args, codes, words in (("pair", ["RS010", "RS013"], AGAIN[0]), ("pair fill", ["RS010"], FILL[0])):
@@ -195,6 +261,6 @@ if __name__ == "__main__":
     check_cases("captures", CASES, sys.argv[1:])
     check_cases("captures_memory", MEMORY, sys.argv[1:])
     if not sys.argv[1:]:
-        for f in (check_launches, check_memory_nodes, check_questions, check_audit, check_memory, check_broken, check_shortage, check_random):
+        for f in (check_launches, check_memory_nodes, check_questions, check_learned, check_audit, check_memory, check_broken, check_shortage, check_random):
             f()
     sys.exit(plan())

@@ -21,6 +21,8 @@ static struct {
 	int fail_after; /* so many operations until they fail; 0: never */
 	unsigned waits; /* for events of the capture */
 	int fail_wait;
+	enum rs_captures how; /* RS_CAPTURES_OFF: FOLLOW */
+	int learns;
 } cap;
 
 static int in_capture(struct rs_queue q)
@@ -136,7 +138,8 @@ static void start(enum rs_mode mode)
 	struct rs_engine_config config = {.mode = mode,
 					  .verify = rig_verify,
 					  .snapshot_max = rig_snapshot_max,
-					  .capture = 1,
+					  .capture = cap.how ? cap.how : RS_CAPTURES_FOLLOW,
+					  .profile = (uint8_t)cap.learns,
 					  .order = 1};
 
 	rig_start(mode);

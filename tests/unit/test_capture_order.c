@@ -218,6 +218,28 @@ static void test_reset(void)
 	rig_stop();
 }
 
+/* Somebody's node could not be put behind what a replay that is over has put back. */
+static void test_refused(int refused)
+{
+	struct rs_capture *c;
+
+	begin(RS_MODE_PRESERVE);
+	forward();
+	CAPTURED(add, RW_(s, N), R_(delta, 1));
+	replay();
+	hand_over(ORIGIN, OTHER, READ);
+	cap.fail_wait = refused;
+	CAPTURED_Q(OTHER, triple, R_(s, N), W_(y, N));
+	cap.fail_wait = 0;
+	c = end_capture(1);
+	launch(c, 3, 1);
+	fake_drain();
+	is_u64(count(rig_read("records.jsonl"), "\"outcome\":\"match\""), !refused,
+	       "who does not wait for what is put back");
+	rs_capture_unref(c);
+	rig_stop();
+}
+
 int main(void)
 {
 	unsigned i;
@@ -233,6 +255,8 @@ int main(void)
 	test_freed(1);
 	test_alone();
 	test_reset();
+	test_refused(0);
+	test_refused(1);
 	drop_nodes();
 	return tap_done();
 }
