@@ -68,12 +68,15 @@ static int count_unloaded(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* A copy that the program has already has a pipe already, and nobody knows which. */
+/*
+ * A copy that the program has already has a pipe already, and nobody knows which. Under a thread sanitizer it would be the
+ * program's end: libunwind locks a mutex when a thread has ended, which is after the sanitizer has forgotten that thread.
+ */
 static int find_unwinder(void)
 {
 	void *lib = dlopen("libunwind.so.8", RTLD_NOW | RTLD_NOLOAD);
 
-	if (lib)
+	if (lib || rs_doors_dlsym(RTLD_DEFAULT, "__tsan_init"))
 		return 0;
 	lib = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
 

@@ -16,6 +16,7 @@ from harness import BUILD, SANITIZED, SIM, TOP, cc, done, events, link_flags, ok
 CTL = BUILD / "replayctl"
 SOURCE = TOP / "tests" / "clients" / "where.c"
 CUDA = [f"-I{p}/include" for p in (os.environ.get("CUDA_HOME") or "/usr/local/cuda", TOP / "build" / "cuda")]
+UNWINDER = "backtrace" if "tsan" in os.environ.get("RS_SAN", "") else "libunwind"
 HERE = next(n for n, line in enumerate(SOURCE.read_text().splitlines(), 1) if "HERE" in line)
 
 
@@ -61,7 +62,7 @@ def native():
 		(f,) = findings(out) or [{}]
 		ok(has(names(f), CHAIN) and "main" in names(f), f"{name}: frames by name", names(f))
 		s = stats(out)
-		same((s["stacks_asked"], s["stacks_known"], s["stacks"], s["unwinder"]), (1, 1, 1, "libunwind"),
+		same((s["stacks_asked"], s["stacks_known"], s["stacks"], s["unwinder"]), (1, 1, 1, UNWINDER),
 		     f"{name}: asked once, known")
 		first = f["where"]["native"][0]
 		ok(first["module"] == str(program) and re.fullmatch("0x[0-9a-f]+", first["offset"]),
@@ -124,7 +125,7 @@ def table_full():
 	same((p.returncode, s["stacks"], s["stacks_asked"], s["stacks_known"], s["stacks_refused"]), (0, 1024, 1500, 1024, 476),
 	     "no more than the table holds")
 	same((s["replays"], s["divergence"] > 1000), (1500, True), "findings are there without it")
-	ok("stacks 68% of 1,500, without room 476, by libunwind" in report(out), "the report tells", report(out))
+	ok(f"stacks 68% of 1,500, without room 476, by {UNWINDER}" in report(out), "the report tells", report(out))
 
 
 def frames_and_off():
@@ -151,6 +152,9 @@ def without_libunwind():
 	same(stats(out)["unwinder"], "backtrace", "without libunwind: libc unwinds")
 	ok(has(names(findings(out)[0]), CHAIN), "without libunwind: the same frames", names(findings(out)[0]))
 	ok("by backtrace" in report(out), "without libunwind: the report says by what")
+	own = cc(None, "sanitized", "-rdynamic", f"-I{TOP}", *CUDA, *link_flags(), text=SOURCE.read_text() + "void __tsan_init(void) {}")
+	out, p = audit("beside", [own, "once"])
+	same((p.returncode, stats(out)["unwinder"]), (0, "backtrace"), "not beside a thread sanitizer, where it would crash")
 
 
 CPP = r"""
