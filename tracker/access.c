@@ -346,14 +346,16 @@ static int forward_touched(const struct rs_window *w, const struct rs_alloc *a, 
 
 /*
  * State that only the replay touches may be no part of it, such as a gradient that a backward inside of the window
- * adds to: then its bytes must survive. Where it is declared state, what was asked for is done, but not vouched for.
+ * adds to: then its bytes must survive. Where it is declared state, what was asked for is done, but not vouched for. And
+ * where the forward made a product by this very write, the program's own allocator has handed state's memory out again.
  */
-static enum rs_hold_how how_to_hold(const struct rs_window *w, const struct rs_alloc *a,
-				    const struct rs_span *s)
+static enum rs_hold_how how_to_hold(const struct rs_callstate *c, const struct rs_window *w,
+				    const struct rs_range *r, const struct rs_span *s)
 {
+	const struct rs_alloc *a = r->a;
 	uint64_t until;
 
-	if (s->cls != RS_CLASS_STATE)
+	if (s->cls != RS_CLASS_STATE || rs_pair_made_product(c, w, r))
 		return RS_HOLD_COMPARE;
 	if (!w->seg || forward_touched(w, a, s->off, s->len))
 		return RS_HOLD_RESTORE;
@@ -381,7 +383,7 @@ static void hold_before_write(struct rs_callstate *c, struct rs_window *w, const
 		if (s.cls == RS_CLASS_MAYBE && !forward_read_later(w, r->a, from, to - from))
 			continue;
 		rs_window_hold_range(c->e, c->l, c->q, w, r->a, from, to - from,
-				     how_to_hold(w, r->a, &s), &c->who);
+				     how_to_hold(c, w, r, &s), &c->who);
 	}
 }
 

@@ -138,6 +138,8 @@ void rs_places_steady(struct rs_callstate *c, struct rs_window *w);
 /* pairing.c */
 void rs_pair_log(struct rs_callstate *c, struct rs_window *w);
 void rs_pair_match(struct rs_callstate *c, struct rs_window *w);
+int rs_pair_made_product(const struct rs_callstate *c, const struct rs_window *w,
+			 const struct rs_range *r);
 int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r,
 		      uint64_t off, uint64_t len);
 int rs_pair_taken_over(struct rs_callstate *c, struct rs_window *w, struct rs_alloc *a,

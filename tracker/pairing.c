@@ -255,6 +255,18 @@ forward_read(const struct rs_callstate *c, const struct rs_window *w, const stru
 	return logged_access(c, w, &w->seg->log.v[w->matched], r, RS_READ);
 }
 
+/* A write to r: has the forward made a product by it, in this very call? */
+int rs_pair_made_product(const struct rs_callstate *c, const struct rs_window *w,
+			 const struct rs_range *r)
+{
+	const struct rs_logged_access *la;
+
+	if (!w->seg || w->matched_call != c->number)
+		return 0;
+	la = logged_access(c, w, &w->seg->log.v[w->matched], r, RS_WRITE);
+	return la && (la->cls == RS_CLASS_PRODUCT || la->cls == RS_CLASS_MAYBE);
+}
+
 /*
  * The forward read other bytes here, of another allocation or of another place in a pool: this is not the
  * same tensor, and old bytes of its address must not be put over it. Nothing can be said about the input but that it moved, or was freed.
@@ -386,7 +398,7 @@ static void digest_product(struct rs_callstate *c, struct rs_window *w,
 	struct rs_words *words;
 	enum rs_class cls = class_at(w, r);
 
-	if (cls != RS_CLASS_PRODUCT && cls != RS_CLASS_MAYBE)
+	if (w->kind == RS_WINDOW_FORWARD && cls != RS_CLASS_PRODUCT && cls != RS_CLASS_MAYBE)
 		return;
 	la = logged_access(c, w, lc, r, RS_WRITE);
 	if (!la || !la->digest != (w->kind == RS_WINDOW_FORWARD))
