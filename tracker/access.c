@@ -438,6 +438,8 @@ static void in_window(struct rs_callstate *c, struct rs_window *w)
 	}
 	w->queues |= RS_QBIT(c->q);
 	w->last_q = c->q + 1;
+	if (w->away)
+		rs_view_returns(c, w);
 	if (w->kind == RS_WINDOW_REPLAY && w->seg)
 		rs_pair_match(c, w);
 	rs_places_begin(c, w);

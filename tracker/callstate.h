@@ -135,6 +135,11 @@ void rs_places_meet(struct rs_callstate *c, struct rs_window *w, const struct rs
 void rs_places_met(struct rs_callstate *c, struct rs_window *w);
 void rs_places_steady(struct rs_callstate *c, struct rs_window *w);
 
+/* views.c: other threads at the same memory. A call is about to be followed; of a replay's, what it has comes back; it was */
+void rs_views_meet(struct rs_callstate *c, struct rs_thread *t);
+void rs_view_returns(struct rs_callstate *c, struct rs_window *w);
+void rs_view_call(struct rs_callstate *c, struct rs_thread *t);
+
 /* pairing.c */
 void rs_pair_log(struct rs_callstate *c, struct rs_window *w);
 void rs_pair_match(struct rs_callstate *c, struct rs_window *w);

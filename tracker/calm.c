@@ -45,6 +45,12 @@ struct look {
 	uint8_t unmarked; /* a mark is missing */
 };
 
+/* Is a replay shown bytes that are not those of the program? Then it makes a difference who calls. */
+static inline int may_show(const struct rs_engine *e)
+{
+	return __atomic_load_n(&e->replays, __ATOMIC_RELAXED) && e->config.mode != RS_MODE_AUDIT;
+}
+
 static inline int begin(struct look *k, struct rs_engine *e, const struct rs_thread *t,
 			struct rs_queue queue)
 {
@@ -59,18 +65,20 @@ static inline int begin(struct look *k, struct rs_engine *e, const struct rs_thr
 	k->epoch = __atomic_load_n(&e->claim_epoch, __ATOMIC_RELAXED);
 	k->unmarked = 0;
 	known = rs_known_queue(e, t, queue);
-	if (__atomic_load_n(&e->process, __ATOMIC_RELAXED) || !known || known->id >= 63)
+	if (__atomic_load_n(&e->process, __ATOMIC_RELAXED) || may_show(e) || !known ||
+	    known->id >= 63)
 		return 0;
 	k->q = known->id;
 	k->calm = k->moment << 7 | (uint64_t)k->q << 1;
 	return 1;
 }
 
-/* Nothing of it is claimed by anybody, if it is written, and no work of the shim's own comes first. */
+/* Nothing of it is claimed by anybody, if it is written, and no work of the shim's own comes first, or is about to. */
 static inline int is_free(struct look *k, struct rs_alloc *a, int write)
 {
 	if (rs_mapping_of(a) ||
-	    (__atomic_load_n(&a->fence, __ATOMIC_RELAXED) && rs_must_wait(k->e, a, k->q)))
+	    (__atomic_load_n(&a->fence, __ATOMIC_RELAXED) &&
+	     (__atomic_load_n(&a->planned, __ATOMIC_RELAXED) || rs_must_wait(k->e, a, k->q))))
 		return 0;
 	k->unmarked |= !(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & RS_QBIT(k->q));
 	if (!write)

@@ -121,6 +121,7 @@ void rs_call_plan(struct rs_callstate *c, struct rs_thread *t)
 	e->stats.calls++;
 	e->stats.untracked += c->call->untracked;
 	begin(c, t);
+	rs_views_meet(c, t);
 	if (__atomic_load_n(&e->remapping.wanted, __ATOMIC_RELAXED))
 		rs_remap_meet(c, t);
 	if (!rs_call_elsewhere(c)) {
@@ -129,6 +130,7 @@ void rs_call_plan(struct rs_callstate *c, struct rs_thread *t)
 	}
 	if (!rs_steady_follow(c, t))
 		follow_all(c, t);
+	rs_view_call(c, t);
 	c->call->private_[1] = c->follow_up;
 }
 
@@ -248,6 +250,8 @@ static void after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call
 void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
 {
 	after(e, t, call, ok);
+	if (t->under_way.n)
+		rs_view_made(e, t);
 	if (t->flying) /* with all that is enqueued behind the call */
 		rs_remap_landed(e, t);
 }

@@ -147,6 +147,8 @@ struct rs_alloc {
 	uint64_t serial;
 
 	uint64_t fence_ordered; /* queues already ordered after the fence */
+	uint32_t planned;	/* atomic: operations on it that may not be enqueued yet: views.c */
+	uint32_t under_way;	/* calls on it that may not have been made yet: views.c */
 	uint64_t ctx;		/* 0: of no context in particular */
 	uint64_t birth;		/* engine.clock at allocation */
 	uint8_t kind;
@@ -372,7 +374,8 @@ struct rs_check {
 	struct rs_words *a, *b;
 	struct rs_alloc *alloc;
 	uint64_t off, len;
-	struct rs_region region; /* at off when the check was made: names may go before it is judged */
+	struct rs_region
+		region; /* at off when the check was made: names may go before it is judged */
 	struct rs_writer writer;
 };
 
@@ -413,6 +416,7 @@ struct rs_hold {
 	uint64_t off, len; /* what of the keep comes back: it may have more */
 	uint64_t at;	   /* when, as a version */
 	uint8_t how;	   /* enum rs_hold_how */
+	uint8_t away;	   /* the program's bytes are there: views.c */
 };
 
 /* Bytes that a replay holds, of whatever holds they are. */
@@ -437,6 +441,8 @@ struct rs_window {
 	struct rs_touch *touches; /* replay's own; a forward's live in the segment */
 	RS_VEC(struct rs_hold) holds;
 	RS_VEC(struct rs_held) held; /* sorted, disjoint */
+	RS_VEC(struct rs_aside) aside;
+	uint32_t away; /* of holds, those that are */
 	struct rs_replay *rec;
 	uint32_t draw_at;  /* replay: next draw of the forward */
 	uint32_t log_at;   /* replay: next call of the forward's log */
@@ -496,6 +502,8 @@ struct rs_thread {
 	uint64_t posts_call;
 	uint32_t posts_q;
 	const struct rs_segment *posts_of;
+	RS_VEC(struct rs_alloc *)
+	under_way;	/* what the calls touch that it is just making: views.c */
 	uint8_t flying; /* is between before and after of a call that may reach mapped memory: remap.c */
 	struct rs_lately lately[RS_LATELY];
 	uint64_t lately_generation[RS_LATELY]; /* engine.map_generation before it was looked up */
@@ -534,7 +542,8 @@ struct rs_engine {
 	uint32_t claim_epoch; /* atomic, odd: changes when no segment is pending any more */
 	uint64_t idle_unknown_writers; /* atomic; the rest of them is in stats */
 	uint64_t digest_queues; /* atomic: those with digests that no record has waited for yet */
-	struct rs_window *replays; /* open ones, of all threads */
+	struct rs_window *replays; /* open ones, of all threads; atomic */
+	uint64_t under_way;	   /* of all allocations: views.c */
 	uint64_t range_id;
 	uint32_t told_alone;			/* findings of forwards that nobody replayed */
 	struct rs_replay *flight, **flight_end; /* records that wait for their event, in order */
@@ -784,5 +793,6 @@ uint64_t rs_next_invocation(struct rs_engine *e, const char *name);
 #include "tracker/touch.h"
 
 #include "tracker/learn.h"
+#include "tracker/views.h"
 
 #endif

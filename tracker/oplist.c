@@ -2,9 +2,8 @@
 /*
  * Device operations: planned under engine.lock, enqueued after it was released.
  *
- * Between planning and enqueueing, another thread may see the plan's effect in the model (a keep that
- * is PLANNED, a version already set back). That is sound: a thread that reaches the same bytes without
- * an order to this one races in the program itself.
+ * Between planning and enqueueing the plan's effect is in the model (a keep that is PLANNED, a version already set back), but
+ * not on the device. Another thread that comes to such memory waits for the enqueueing: views.c.
  * What an operation refers to is pinned; failures are settled under the lock at the end.
  */
 #include <errno.h>
@@ -375,6 +374,8 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 		rs_keep_collect(e, a, op->keep);
 	if (op->guard)
 		rs_keep_collect(e, a, op->guard);
+	if (a && !op->fence)
+		rs_view_planned(a);
 	if (a)
 		rs_alloc_unref(e, a);
 }

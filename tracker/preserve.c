@@ -158,6 +158,7 @@ void rs_op_bind(struct rs_op *op, struct rs_alloc *a, uint64_t off, uint64_t len
 {
 	op->alloc = a;
 	a->refs++;
+	rs_view_plans(a);
 	if (!a->base)
 		rs_remap_bind(op, a);
 	op->addr = rs_alloc_addr(a, off, len);

@@ -29,14 +29,8 @@ void rs_place_note(struct rs_engine *e, struct rs_window *w, enum rs_check_kind 
 	rs_where_want(e);
 }
 
-/* Queues that may have touched the allocation since the shim's last operation on it. */
-static uint64_t touched(const struct rs_engine *e, const struct rs_alloc *a)
-{
-	return __atomic_load_n(&a->touched, __ATOMIC_RELAXED) | e->touched_all;
-}
-
 /* The shim puts bytes of an older version there. */
-static int place(struct rs_engine *e, struct rs_alloc *a, uint64_t off, uint64_t len, uint64_t ver)
+int rs_place(struct rs_engine *e, struct rs_alloc *a, uint64_t off, uint64_t len, uint64_t ver)
 {
 	int err = rs_extmap_set(&a->ext, off, len, ver, 1);
 
@@ -62,7 +56,7 @@ static uint32_t held_at(const struct rs_window *w, const struct rs_alloc *a, uin
 	return lo;
 }
 
-static int already_held(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
+int rs_window_holds(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
 {
 	uint32_t i = held_at(w, a, off);
 
@@ -70,7 +64,7 @@ static int already_held(const struct rs_window *w, const struct rs_alloc *a, uin
 }
 
 /* [off, off + len), none of which is held yet, is from now on. There is room for one more span. */
-static void note_held(struct rs_window *w, const struct rs_alloc *a, uint64_t off, uint64_t len)
+void rs_window_held(struct rs_window *w, const struct rs_alloc *a, uint64_t off, uint64_t len)
 {
 	uint32_t i = held_at(w, a, off);
 	struct rs_held *h = &w->held.v[i], *last = i ? h - 1 : NULL;
@@ -81,6 +75,29 @@ static void note_held(struct rs_window *w, const struct rs_alloc *a, uint64_t of
 	}
 	memmove(h + 1, h, (w->held.n++ - i) * sizeof(*h));
 	*h = (struct rs_held){a->serial, off, off + len};
+}
+
+/* What rs_window_held said is so no more. 0: there is no memory to say it. */
+int rs_window_unheld(struct rs_window *w, const struct rs_alloc *a, uint64_t off, uint64_t len)
+{
+	int room = RS_ROOM(w->held, 1);
+	uint32_t i = held_at(w, a, off);
+	struct rs_held *h = &w->held.v[i];
+
+	if (!room)
+		return 0;
+	if (h->off < off && off + len < h->end) {
+		memmove(h + 1, h, (w->held.n++ - i) * sizeof(*h));
+		h[0].end = off;
+		h[1].off = off + len;
+	} else if (h->off < off) {
+		h->end = off;
+	} else if (off + len < h->end) {
+		h->off = off + len;
+	} else {
+		memmove(h, h + 1, (--w->held.n - i) * sizeof(*h));
+	}
+	return 1;
 }
 
 /* The replay w is about to change [off, off + len): hold the present bytes (P2) until its end. */
@@ -102,7 +119,7 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		struct rs_keep *k;
 
 		off = piece.off + piece.len;
-		if (already_held(w, a, piece.off))
+		if (rs_window_holds(w, a, piece.off))
 			continue;
 		k = RS_ROOM(w->held, 1) ? rs_keep_take(e, l, q, a, &piece, writer, exact) : NULL;
 		if (k && exact && k->killer.call == writer->call)
@@ -118,7 +135,7 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 		h->len = piece.len;
 		h->how = (uint8_t)how;
 		h->at = rs_version_next(e);
-		note_held(w, a, piece.off, piece.len);
+		rs_window_held(w, a, piece.off, piece.len);
 		a->refs++;
 		k->holds++;
 		w->rec->ranges++;
@@ -197,10 +214,10 @@ static struct rs_op *plan_swap(struct rs_engine *e, struct rs_oplist *l, uint32_
 			       struct rs_window *w, struct rs_alloc *a, struct rs_keep *k,
 			       enum rs_op_kind kind)
 {
-	uint64_t users = touched(e, a) | w->queues | RS_QBIT(q);
+	uint64_t users = rs_touched(e, a) | w->queues | RS_QBIT(q);
 	struct rs_op *op;
 
-	rs_oplist_order(l, touched(e, a), q);
+	rs_oplist_order(l, rs_touched(e, a), q);
 	op = rs_oplist_add(l, kind, q);
 	if (!op)
 		return NULL;
@@ -263,7 +280,7 @@ static int show_by_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 	struct rs_hold *h = RS_ROOM(w->held, 1) ? RS_PUSH(w->holds) : NULL;
 	struct rs_op *op = h ? plan_swap(e, l, q, w, a, k, kind) : NULL;
 
-	if (!op || place(e, a, k->off, k->len, k->ver)) {
+	if (!op || rs_place(e, a, k->off, k->len, k->ver)) {
 		if (h)
 			w->holds.n--;
 		if (op) {
@@ -281,7 +298,7 @@ static int show_by_swap(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 			      .len = k->len,
 			      .how = RS_HOLD_RESTORE,
 			      .at = rs_version_next(e)};
-	note_held(w, a, k->off, k->len);
+	rs_window_held(w, a, k->off, k->len);
 	a->refs++;
 	k->holds++;
 	w->rec->ranges++;
@@ -306,7 +323,7 @@ static int swap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	if (!op)
 		return 0;
 	op->back = 1;
-	if (place(e, a, k->off, k->len, k->ver))
+	if (rs_place(e, a, k->off, k->len, k->ver))
 		w->rec->flags |= RS_F_INTERNAL;
 	exchange_names(k, shown, k->other_digest);
 	rs_words_put(e, k->other_digest);
@@ -317,11 +334,43 @@ static int swap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 }
 
 /*
+ * The replay has these bytes by an exchange and is to leave them for a while (views.c): they change places, and the keep has
+ * what the replay had there, as one version. 0: not done.
+ */
+int rs_swap_aside(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+		  struct rs_alloc *a, struct rs_keep *k)
+{
+	const struct rs_ext x = a->ext.ext[rs_extmap_at(&a->ext, k->off)];
+	uint64_t p2 = k->ver;
+	int shown = x.ver == k->other_ver;
+	struct rs_op *op;
+
+	if (!k->other_ver || k->holds != 1 || x.off != k->off || x.len != k->len ||
+	    rs_keep_find(a, k->off, x.ver))
+		return 0;
+	op = plan_swap(e, l, q, w, a, k, k->remapped ? RS_OP_REMAP : RS_OP_SWAP);
+	if (!op)
+		return 0;
+	op->back = 1;
+	if (rs_place(e, a, k->off, k->len, p2))
+		w->rec->flags |= RS_F_INTERNAL;
+	rs_words_put(e, k->digest);
+	if (!shown)
+		rs_words_put(e, k->other_digest);
+	k->digest = shown ? k->other_digest : NULL;
+	k->other_digest = NULL;
+	k->other_ver = 0;
+	k->ver = x.ver;
+	rs_fence(e, a, q, w->rec);
+	return 1;
+}
+
+/*
  * The replay has been shown these bytes by remapping and has written to them, or nobody needs them any more: what is mapped
  * changes places all the same, and what leaves is nobody's. 0: not done.
  */
-static int remap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
-		      struct rs_alloc *a, struct rs_keep *k)
+int rs_remap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
+		  struct rs_alloc *a, struct rs_keep *k)
 {
 	static const struct rs_writer self = {
 		.name = "replayshim", .kind = RS_CALL_OTHER, .window = ""};
@@ -335,7 +384,7 @@ static int remap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, stru
 	if (!op)
 		return 0;
 	op->back = 1;
-	if (place(e, a, k->off, k->len, p2))
+	if (rs_place(e, a, k->off, k->len, p2))
 		w->rec->flags |= RS_F_INTERNAL;
 	k->ver = rs_version_next(e);
 	k->other_ver = 0;
@@ -362,13 +411,13 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	if (wants_swap(e, w->seg, a, k, &kind) && can_swap(e, a, k, off, len) &&
 	    show_by_swap(e, l, q, w, a, k, kind))
 		return;
-	rs_oplist_order(l, touched(e, a), q);
+	rs_oplist_order(l, rs_touched(e, a), q);
 	k->pins++; /* holding P2 may collect keeps */
 	rs_window_hold_range(e, l, q, w, a, off, len, RS_HOLD_RESTORE, reader);
 	k->pins--;
 	p2 = rs_keep_find(a, off, a->ext.ext[rs_extmap_at(&a->ext, off)].ver);
 	op = p2 ? rs_oplist_add(l, RS_OP_RESTORE, q) : NULL;
-	if (!op || place(e, a, off, len, k->ver)) {
+	if (!op || rs_place(e, a, off, len, k->ver)) {
 		w->rec->flags |= RS_F_LOST;
 		if (op)
 			l->n--;
@@ -512,8 +561,8 @@ static int hand_over(struct rs_engine *e, struct rs_window *w, struct rs_hold *h
 		for (i = 0; other != w && i < other->holds.n; i++) {
 			struct rs_hold *o = &other->holds.v[i];
 
-			if (o->alloc == h->alloc && o->off == h->off && o->len == h->len &&
-			    o->at > h->at && (!next || o->at < next->at))
+			if (!o->away && o->alloc == h->alloc && o->off == h->off &&
+			    o->len == h->len && o->at > h->at && (!next || o->at < next->at))
 				next = o;
 		}
 	if (!next)
@@ -538,9 +587,9 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	if (rs_range_is_live(a, h->off, h->len, k->ver) || hand_over(e, w, h))
 		return;
 	if (k->other_ver && h->off == k->off && h->len == k->len &&
-	    (swap_back(e, l, q, w, a, k) || remap_back(e, l, q, w, a, k)))
+	    (swap_back(e, l, q, w, a, k) || rs_remap_back(e, l, q, w, a, k)))
 		return;
-	rs_oplist_order(l, touched(e, a), q);
+	rs_oplist_order(l, rs_touched(e, a), q);
 	rs_write_piecewise(e, l, q, a, h->off, h->len, &self);
 	op = rs_oplist_add(l, RS_OP_RESTORE, q);
 	if (!op) {
@@ -552,7 +601,7 @@ static void put_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struc
 	op->keep = k;
 	k->pins++;
 	rs_op_concerns(op, w->rec);
-	if (place(e, a, h->off, h->len, k->ver))
+	if (rs_place(e, a, h->off, h->len, k->ver))
 		w->rec->flags |= RS_F_INTERNAL;
 	rs_fence(e, a, q, w->rec);
 }
@@ -564,7 +613,7 @@ static void compare_after(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 	struct rs_keep *k = h->keep;
 	struct rs_check *c;
 
-	rs_oplist_order(l, touched(e, a) & w->queues, q);
+	rs_oplist_order(l, rs_touched(e, a) & w->queues, q);
 	c = rs_check_add(w->rec, h->how ? RS_CHECK_AMBIGUOUS : RS_CHECK_AFTER, a, k->off, k->len,
 			 k->digest, rs_plan_digest(l, q, a, k->off, k->len));
 	if (c) {
@@ -583,7 +632,9 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 	for (i = 0; i < w->holds.n; i++) {
 		struct rs_hold *h = &w->holds.v[i];
 
-		if (!h->alloc->dead && h->keep->state != RS_KEEP_FAILED) {
+		if (h->away) {
+			/* P2 is there */
+		} else if (!h->alloc->dead && h->keep->state != RS_KEEP_FAILED) {
 			if (e->config.mode == RS_MODE_AUDIT || h->how != RS_HOLD_RESTORE)
 				compare_after(e, l, q, w, h);
 			if (e->config.mode != RS_MODE_AUDIT && h->how != RS_HOLD_COMPARE)
@@ -595,6 +646,7 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		rs_keep_collect(e, h->alloc, h->keep);
 		rs_alloc_unref(e, h->alloc);
 	}
+	rs_view_over(e, w);
 	free(w->holds.v);
 	w->holds.v = NULL;
 	w->holds.n = w->holds.cap = 0;

@@ -234,7 +234,7 @@ static void begin_replay(struct rs_engine *e, struct rs_window *w, const struct 
 	w->label = "replay";
 	w->rec->invocation = m->number >= 0 ? (uint64_t)m->number : 0;
 	w->next_replay = e->replays;
-	e->replays = w;
+	__atomic_store_n(&e->replays, w, __ATOMIC_RELAXED); /* calm.c looks at it */
 	e->stats.replays++;
 	if (m->number >= 0) {
 		s = find_pending(e, name, m->number);
@@ -320,7 +320,7 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 
 	for (at = &e->replays; *at; at = &(*at)->next_replay)
 		if (*at == w) {
-			*at = w->next_replay;
+			__atomic_store_n(at, w->next_replay, __ATOMIC_RELAXED);
 			break;
 		}
 	if (w->unresolved)
@@ -490,11 +490,14 @@ static void abort_windows(struct rs_engine *e, struct rs_window **list)
 		struct rs_replay *r = NULL;
 		struct rs_window *w;
 		uint32_t q = 0;
+		unsigned tries = 0;
 
 		rs_oplist_init(&ops);
 		pthread_mutex_lock(&e->lock);
-		for (w = *list; w && (w->closed || w->kind == RS_WINDOW_OTHER); w = w->up)
-			;
+		do {
+			for (w = *list; w && (w->closed || w->kind == RS_WINDOW_OTHER); w = w->up)
+				;
+		} while (w && rs_view_waits(e, w, &tries));
 		if (w)
 			r = rs_window_close(e, &ops, w, 1, &q);
 		pthread_mutex_unlock(&e->lock);
@@ -590,6 +593,7 @@ void rs_engine_pop_at(struct rs_engine *e, struct rs_thread *t, unsigned above, 
 	struct rs_segment *forgotten;
 	struct rs_oplist list;
 	struct rs_replay *r;
+	unsigned tries = 0;
 	uint32_t q;
 
 	rs_oplist_init(&list);
@@ -605,6 +609,8 @@ void rs_engine_pop_at(struct rs_engine *e, struct rs_thread *t, unsigned above, 
 		pthread_mutex_unlock(&e->lock);
 		return;
 	}
+	while (rs_view_waits(e, w, &tries))
+		;
 	*at = w->up;
 	forgotten = forget && w->kind == RS_WINDOW_FORWARD ? w->seg : NULL;
 	r = rs_window_close(e, &list, w, 0, &q);
@@ -646,13 +652,16 @@ void rs_engine_range_end(struct rs_engine *e, struct rs_thread *t, uint64_t id)
 	struct rs_oplist list;
 	struct rs_window **at, *w;
 	struct rs_replay *r;
+	unsigned tries = 0;
 	uint32_t q;
 
 	(void)t;
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
-	for (at = &e->process; (w = *at) && w->id != id; at = &w->up)
-		;
+	do {
+		for (at = &e->process; (w = *at) && w->id != id; at = &w->up)
+			;
+	} while (w && rs_view_waits(e, w, &tries));
 	if (!w) {
 		pthread_mutex_unlock(&e->lock);
 		return;
@@ -681,6 +690,8 @@ void rs_thread_destroy(struct rs_thread *t)
 {
 	struct rs_window *w;
 
+	if (t->under_way.n)
+		rs_view_made(t->engine, t);
 	if (t->flying)
 		rs_remap_landed(t->engine, t);
 	abort_windows(t->engine, &t->top);
@@ -690,5 +701,6 @@ void rs_thread_destroy(struct rs_thread *t)
 	}
 	free(t->ranges);
 	free(t->posts.v);
+	free(t->under_way.v);
 	free(t);
 }

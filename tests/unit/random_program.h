@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random training programs for the engine: segments, buffers, streams, contexts, threads one after the other, draws,
- * writes between forward and replay, k replays, nesting, replays that stop early or whose thread ends; each call is made
- * on the fake device and, at once, on a plain sequential model.
+ * writes between forward and replay and in the middle of a replay, by another thread, k replays, nesting, replays that overlap,
+ * stop early or whose thread ends; each call is made on the fake device and, at once, on a plain sequential model.
  *
  * The program orders its calls only where it must: by events between conflicting accesses, per buffer. In every other
  * program the state is mapped memory: each buffer lies in two backings, and is reached through two addresses at random; or
@@ -13,12 +13,11 @@
 #define TESTS_RANDOM_PROGRAM_H
 
 #include <malloc.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/tap.h"
 #include "tests/unit/calm.h"
 #include "tests/unit/fake_dev.h"
+#include "tests/unit/random_memory.h"
 #include "tests/unit/random_work.h"
 #include "tracker/engine.h"
 
@@ -30,16 +29,6 @@
 #define PRODUCT	  1536
 #define NGEN	  2
 #define NTHREAD	  2
-
-/* A buffer on the device and its twin in the sequential model. */
-struct buf {
-	uint8_t *dev, *model;
-	uint8_t *alias; /* the same bytes; or NULL */
-	int whole;	/* a mapping of its own */
-	uint64_t bytes;
-	int declared, in_use;
-	uint64_t last_write_event, read_event[FAKE_QUEUES];
-};
 
 enum kernel_kind { K_RMW, K_OUT, K_CHAIN, K_STORE, K_DRAW, K_KINDS };
 
@@ -62,11 +51,11 @@ struct seg {
 };
 
 static struct buf buf[NBUF];
-static struct rs_engine *eng;
 static struct rs_thread *thread[NTHREAD], *thr; /* thr: the one that goes on now */
 static struct calm calm;
 static int bad_bytes, audit, contexts;
-static uint64_t noise; /* kernels make other bytes of the same, while it is not 0 */
+static unsigned overlapped; /* calls of other threads in the middle of replays */
+static uint64_t noise;	    /* kernels make other bytes of the same, while it is not 0 */
 /* Audited replays: a match that made or left other bytes; none although nothing differs; where nothing does. */
 static unsigned missed, false_alarms, clean_replays;
 static const struct rs_devops *device_ops = &fake_ops;
@@ -477,10 +466,48 @@ static void forward(const struct seg *s, unsigned depth)
 static void replay(unsigned which, unsigned depth);
 
 /*
- * The kernels of a replay, within its window: all of them, or it stops early; or its thread ends in the middle of it.
+ * Another thread goes on in the middle of a replay, in a world (p2) where that is not: it writes, looks, or has a replay of
+ * its own.
+ */
+static void beside(struct state *p2)
+{
+	struct rs_thread *until = thr;
+	struct buf *d = &buf[rnd(NSTATE)], *s = &buf[rnd(NSTATE)];
+	struct state own;
+
+	thr = thread[0] == until ? thread[1] : thread[0];
+	save_state(&own);
+	load_state(p2);
+	switch (rnd(4)) {
+	case 0:
+		look(s);
+		break;
+	case 1:
+		replay((unsigned)rnd(npend), 1);
+		break;
+	case 2:
+		if (!rnd(4)) {
+			unknown_write(d, s);
+			break;
+		}
+		/* fall through */
+	default:
+		launch(rnd(1u << 30), d, 0, d->bytes, s, 0, s->bytes, NULL, (int)rnd(2));
+	}
+	drop_state(p2);
+	save_state(p2);
+	load_state(&own);
+	drop_state(&own);
+	thr = until;
+	overlapped++;
+}
+
+/*
+ * The kernels of a replay, within its window: all of them, or it stops early; or its thread ends in the middle of it. Meanwhile
+ * another thread goes on.
  * Returns the product.
  */
-static struct buf *replay_window(const struct pending *p, unsigned depth)
+static struct buf *replay_window(const struct pending *p, unsigned depth, struct state *p2)
 {
 	struct rs_thread *until = thr;
 	struct buf *product = NULL;
@@ -499,6 +526,8 @@ static struct buf *replay_window(const struct pending *p, unsigned depth)
 			forward(p->seg->inner, depth + 1);
 		if (depth < 2 && !rnd(8))
 			replay((unsigned)rnd(npend), depth + 1);
+		if (!depth && !rnd(6))
+			beside(p2);
 	} while (++i < n);
 	if (ends)
 		end_thread(thr);
@@ -519,7 +548,7 @@ static void replay(unsigned which, unsigned depth)
 	count_replay(p);
 	save_state(&p2);
 	load_state(&p->p0);
-	product = replay_window(p, depth);
+	product = replay_window(p, depth, &p2);
 	load_state(&p2);
 	drop_state(&p2);
 	if (!depth)
@@ -610,61 +639,6 @@ static void foreign_write(void)
 		if (rnd(2))
 			look(&buf[rnd(NBUF)]);
 	} while (rnd(3));
-}
-
-/* Two backings side by side, mapped at two addresses. */
-static void map_buffer(struct buf *b, unsigned id, int large)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), most = large ? 50 : 2;
-	uint64_t h = 1000 + 2 * id, first = page * (1 + rnd((uint32_t)most));
-	uint64_t rest = page * (1 + rnd((uint32_t)most));
-	int fd = memfd_create("state", 0), one;
-	uint8_t **at[] = {&b->dev, &b->alias};
-
-	b->bytes = first + rest;
-	if (fd < 0 || ftruncate(fd, (off_t)b->bytes))
-		exit(2);
-	/* one backing mapped in two pieces, or one for each */
-	one = (int)rnd(2);
-	rs_engine_backing(eng, h, one ? b->bytes : first, RS_ALLOC_DEVICE);
-	rs_engine_backing(eng, h + 1, rest, RS_ALLOC_DEVICE);
-	for (unsigned i = 0; i < 2; i++) {
-		uint64_t p =
-			(uint64_t)mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-		rs_engine_reserve(eng, p, b->bytes);
-		rs_engine_map(eng, p, first, h, 0);
-		rs_engine_map(eng, p + first, rest, one ? h : h + 1, one ? first : 0);
-		*at[i] = (uint8_t *)p;
-	}
-	rs_engine_backing_release(eng, h);
-	rs_engine_backing_release(eng, h + 1);
-	close(fd);
-}
-
-/* A backing with one mapping, of all of it: what can be remapped. */
-static void map_whole(struct buf *b, unsigned id, int large)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), h = 1000 + id;
-
-	b->bytes = page * (1 + rnd(large ? 100 : 3));
-	b->whole = 1;
-	b->dev = fake_map(b->bytes);
-	rs_engine_backing(eng, h, b->bytes, RS_ALLOC_DEVICE);
-	rs_engine_map(eng, (uint64_t)b->dev, b->bytes, h, 0);
-}
-
-static void free_buffer(struct buf *b)
-{
-	if (b->whole) {
-		fake_unmap(b->dev);
-	} else if (b->alias) {
-		munmap(b->alias, b->bytes);
-		munmap(b->dev, b->bytes);
-	} else {
-		free(b->dev);
-	}
-	free(b->model);
 }
 
 /* How state is preserved: every option and way of restoring, by the seed; the bytes must not tell. */

@@ -111,6 +111,7 @@ int main(int argc, char **argv)
 	   first);
 	ok(replays > n, "%" PRIu64 " replays were made and matched", replays);
 	ok(remaps > n / 8, "%" PRIu64 " times bytes were shown by remapping", remaps);
+	ok(overlapped > n / 4, "%u times another thread went on beside a replay", overlapped);
 	audit = 1;
 	ok(!run_programs(first, n, &audited), "audited programs run as without the tool");
 	ok(!missed, "no replay that made or left other bytes is a match (%u were)", missed);

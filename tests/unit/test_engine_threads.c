@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The engine under threads: allocations, calls, windows and steps at once, on memory that each thread
- * owns, so that every replay has one right answer. For TSan and ASan; the device runs in place.
+ * owns, so that every replay has one right answer; and, operation by operation, threads that come to the same memory while
+ * another one's operations are planned and not enqueued yet. For TSan and ASan; the device runs in place.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -32,9 +33,17 @@ static void d_free(void *o, struct rs_queue q, uint64_t a)
 	free((void *)a);
 }
 
+/* So many copies from now, one takes until go_on. */
+static _Atomic int stop_at, stopped, go_on;
+
 static int d_copy(void *o, struct rs_queue q, uint64_t dst, uint64_t src, uint64_t n)
 {
 	(void)o, (void)q;
+	if (stop_at && !--stop_at) {
+		stopped = 1;
+		while (!go_on)
+			usleep(100);
+	}
 	pthread_mutex_lock(&device);
 	memcpy((void *)dst, (void *)src, n);
 	pthread_mutex_unlock(&device);
@@ -244,6 +253,161 @@ static void finish_beside_poll(void)
 	free(s);
 }
 
+/* A thread and its segment, which makes y of the state that all share. */
+struct actor {
+	struct rs_thread *t;
+	const char *name;
+	unsigned stream;
+	uint32_t *y;
+	_Atomic int done;
+};
+
+static uint32_t *state;
+
+static void act_call(struct actor *a, uint32_t *to, uint32_t value)
+{
+	struct rs_access x[2] = {{.addr = (uint64_t)to, .dir = RS_WRITE, .slot = 0},
+				 {.addr = (uint64_t)state, .dir = RS_READ, .slot = 1}};
+	struct rs_call c = {.name = "k",
+			    .ident = 1 + value,
+			    .kind = RS_CALL_KERNEL,
+			    .q = {.ctx = 1, .stream = a->stream},
+			    .access = x,
+			    .naccess = value ? 1 : 2};
+
+	for (unsigned i = 0; i < 2; i++) {
+		x[i].bytes = 4;
+		x[i].how = RS_HOW_PTX;
+		x[i].dense = 1;
+	}
+	rs_engine_before(eng, a->t, &c);
+	pthread_mutex_lock(&device);
+	*to = value ? value : 10 * *state;
+	pthread_mutex_unlock(&device);
+	rs_engine_after(eng, a->t, &c, 1);
+}
+
+static void act_push(struct actor *a, const char *what)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s:%s", what, a->name);
+	rs_engine_push(eng, a->t, text);
+}
+
+static void *overwrite(void *arg)
+{
+	act_call(arg, state, 9);
+	return NULL;
+}
+
+static void *begin_replay(void *arg)
+{
+	struct actor *a = arg;
+
+	act_push(a, "replay");
+	act_call(a, a->y, 0);
+	return NULL;
+}
+
+static void *end_replay(void *arg)
+{
+	rs_engine_pop(eng, ((struct actor *)arg)->t);
+	return NULL;
+}
+
+static void *make(void *arg)
+{
+	struct actor *a = arg;
+
+	act_call(a, a->y, 0);
+	a->done = 1;
+	return NULL;
+}
+
+static void start_actor(struct actor *a, struct rs_thread *t, const char *name, unsigned stream)
+{
+	a->t = t;
+	a->name = name;
+	a->stream = stream;
+	a->y = aligned_alloc(256, 256);
+	*a->y = 0;
+	a->done = 0;
+	rs_engine_alloc(eng, t, (struct rs_queue){.ctx = 1}, (uint64_t)a->y, 256, RS_ALLOC_DEVICE);
+	act_push(a, "forward");
+	act_call(a, a->y, 0);
+	rs_engine_pop(eng, t);
+	*a->y = 0;
+}
+
+/* What the first thread does, at the copy of which it is stopped; whether the other one is in its replay, or outside of any. */
+static const struct meeting {
+	const char *what;
+	void *(*first)(void *);
+	int copy, replays;
+	unsigned stream; /* of the other one; that of the first is 1 */
+	uint32_t wanted;
+} meetings[] = {
+	{"a state's keep", overwrite, 1, 1, 2, 30},
+	{"what a replay is shown, beside another replay", begin_replay, 2, 1, 2, 30},
+	{"what a replay is shown, beside another call", begin_replay, 2, 0, 2, 90},
+	{"what a replay is shown, on the same stream", begin_replay, 2, 0, 1, 90},
+	{"the bytes of the program, beside another replay", end_replay, 1, 1, 2, 30},
+	{"the bytes of the program, beside another call", end_replay, 1, 0, 2, 90},
+	{"the bytes of the program, on the same stream", end_replay, 1, 0, 1, 90},
+};
+
+/* The other one comes to the state meanwhile: it waits, and finds what it should. */
+static void meet(const struct meeting *m)
+{
+	struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .verify = 1};
+	struct actor a, b;
+	struct rs_engine_stats st;
+	pthread_t first, other;
+	unsigned replays = (unsigned)m->replays + (m->first != overwrite);
+
+	eng = rs_engine_create(&config, &ops, NULL);
+	state = aligned_alloc(256, 256);
+	*state = 3;
+	rs_engine_alloc(eng, NULL, (struct rs_queue){.ctx = 1}, (uint64_t)state, 256,
+			RS_ALLOC_DEVICE);
+	start_actor(&a, rs_thread_create(eng), "a", 1);
+	start_actor(&b, rs_thread_create(eng), "b", m->stream);
+	if (m->first != overwrite)
+		overwrite(&a);
+	if (m->first == end_replay)
+		begin_replay(&a);
+	if (m->replays)
+		act_push(&b, "replay");
+	stopped = go_on = 0;
+	stop_at = m->copy;
+	pthread_create(&first, NULL, m->first, &a);
+	while (!stopped)
+		usleep(100);
+	pthread_create(&other, NULL, make, &b);
+	usleep(20000);
+	ok(!b.done, "who comes to %s waits until that is enqueued", m->what);
+	go_on = 1;
+	pthread_join(first, NULL);
+	pthread_join(other, NULL);
+	if (m->first == begin_replay)
+		end_replay(&a);
+	if (m->replays)
+		end_replay(&b);
+	ok(*b.y == m->wanted && (m->first == overwrite || *a.y == 30),
+	   "and finds its own bytes there (%u, %u)", *a.y, *b.y);
+	is_u64(*state, 9, "the state is what the program made it");
+	rs_engine_finish(eng);
+	rs_engine_stats(eng, &st);
+	is_u64(st.outcome[0], replays, "each replay is a match");
+	rs_thread_destroy(a.t);
+	rs_thread_destroy(b.t);
+	rs_engine_destroy(eng);
+	free(a.y);
+	free(b.y);
+	free(state);
+}
+
 int main(void)
 {
 	struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .verify = 1};
@@ -269,6 +433,8 @@ int main(void)
 	is_u64(st.snapshot_bytes, 0, "nothing is left preserved");
 	rs_engine_destroy(eng);
 	finish_beside_poll();
+	for (unsigned i = 0; i < sizeof(meetings) / sizeof(*meetings); i++)
+		meet(&meetings[i]);
 	for (unsigned i = 0; i < 256; i++)
 		free(slabs[i]);
 	return tap_done();

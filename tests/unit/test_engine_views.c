@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads at the same bytes: replays of two threads that overlap, and calls of a thread while another one replays. Each must
+ * find its own bytes, whatever the order of the calls. One thread of the test's plays them all; see test_engine_threads.c for
+ * several.
+ */
+#include "tests/unit/engine_rig.h"
+
+#define N 1024 /* a page */
+
+static struct rs_thread *one, *two;
+static uint32_t *s, *x, *y, *z;
+static int restore;
+
+static void times10(struct rig_arg *a)
+{
+	for (unsigned i = 0; i < a[0].n; i++)
+		a[0].p[i] = 10 * a[1].p[i];
+}
+
+/* The product is what it found; the state moves on. */
+static void step_on(struct rig_arg *a)
+{
+	for (unsigned i = 0; i < a[0].n; i++) {
+		a[0].p[i] = 10 * a[1].p[i];
+		a[1].p[i]++;
+	}
+}
+
+static void set9(struct rig_arg *a)
+{
+	for (unsigned i = 0; i < a[0].n; i++)
+		a[0].p[i] = 9;
+}
+
+static void add100(struct rig_arg *a)
+{
+	for (unsigned i = 0; i < a[0].n; i++)
+		a[0].p[i] += 100;
+}
+
+/* Each thread has a stream of its own. */
+static void on(struct rs_thread *t, void (*fn)(struct rig_arg *), unsigned n,
+	       const struct rig_arg *a)
+{
+	thr = t;
+	kernel_q(t == one ? 1 : 2, "kernel", fn, n, a);
+	thr = one;
+}
+#define ON(t, fn, ...)                                                                             \
+	on(t, fn, sizeof((struct rig_arg[]){__VA_ARGS__}) / sizeof(struct rig_arg),                \
+	   (struct rig_arg[]){__VA_ARGS__})
+
+static void push(struct rs_thread *t, const char *text)
+{
+	rs_engine_push(eng, t, text);
+}
+
+static void pop(struct rs_thread *t)
+{
+	rs_engine_pop(eng, t);
+}
+
+/* A page that is a mapping of its own. */
+static uint32_t *mapped(uint64_t handle)
+{
+	uint32_t *p = fake_map(N * 4);
+
+	rs_engine_backing(eng, handle, N * 4, RS_ALLOC_DEVICE);
+	rs_engine_map(eng, (uint64_t)p, N * 4, handle, 0);
+	return p;
+}
+
+static void start(void)
+{
+	rig_start(RS_MODE_PRESERVE);
+	rs_engine_policy(eng, NULL, (struct rs_policy){RS_OPTION_UNDO, (uint8_t)restore});
+	one = thr;
+	two = rs_thread_create(eng);
+	s = mapped(7);
+	x = words(N);
+	y = words(N);
+	z = words(N);
+	for (unsigned i = 0; i < N; i++)
+		s[i] = 3;
+	STEP(1);
+}
+
+static void all_match(unsigned replays, const char *what)
+{
+	static const char *const how[] = {"copy", "swap", "remap"};
+	const char *records;
+
+	fake_drain();
+	records = rig_read("records.jsonl");
+	ok(count(records, "\"outcome\":\"match\"") == replays, "%s, %s: every replay is a match",
+	   how[restore], what);
+	if (count(records, "\"t\":\"replay\"") != count(records, "\"outcome\":\"match\""))
+		tap_diag("%s", records);
+	thr = one;
+	rs_thread_destroy(two);
+	rig_stop();
+}
+
+static void is_all(const uint32_t *p, uint32_t want, const char *what)
+{
+	unsigned wrong = 0;
+
+	fake_drain();
+	for (unsigned i = 0; i < N; i++)
+		wrong += p[i] != want;
+	ok(!wrong, "%s (%u, not %u)", what, p[0], want);
+}
+
+/* Segments a (of thread one: x from s) and b (of thread two: y and z from s), and then s is overwritten. */
+static void forwards(void)
+{
+	push(one, "forward:a");
+	ON(one, times10, W_(x, N), R_(s, N));
+	pop(one);
+	push(two, "forward:b");
+	ON(two, times10, W_(y, N), R_(s, N));
+	ON(two, times10, W_(z, N), R_(s, N));
+	pop(two);
+	ON(one, set9, W_(s, N));
+	memset(x, 0, N * 4);
+	memset(y, 0, N * 4);
+	memset(z, 0, N * 4);
+}
+
+/* The first to come is the first to end, while the other one has still to read. */
+static void overlapping(int first_ends)
+{
+	start();
+	forwards();
+	push(one, "replay:a");
+	ON(one, times10, W_(x, N), R_(s, N));
+	push(two, "replay:b");
+	ON(two, times10, W_(y, N), R_(s, N));
+	if (first_ends)
+		pop(one);
+	ON(two, times10, W_(z, N), R_(s, N));
+	pop(two);
+	if (!first_ends)
+		pop(one);
+	is_all(x, 30, "the first sees what it saw");
+	is_all(y, 30, "so does the other one");
+	is_all(z, 30, "in each of its calls");
+	is_all(s, 9, "and the state is what it was");
+	all_match(2, "overlapping replays");
+}
+
+/* The other thread goes on: it reads, has a forward of its own, and writes. */
+static void beside(void)
+{
+	start();
+	forwards();
+	push(two, "replay:b");
+	ON(two, times10, W_(y, N), R_(s, N));
+	ON(one, times10, W_(x, N), R_(s, N));
+	is_all(x, 90, "a call beside a replay finds the program's bytes");
+	ON(two, times10, W_(z, N), R_(s, N));
+	is_all(z, 30, "the replay its own again");
+	push(one, "forward:c");
+	ON(one, times10, W_(x, N), R_(s, N));
+	pop(one);
+	is_all(x, 90, "and a forward those of the program");
+	ON(one, add100, RW_(s, N / 2));
+	pop(two);
+	fake_drain();
+	ok(s[0] == 109 && s[N - 1] == 9, "what was written beside it stays (%u, %u)", s[0],
+	   s[N - 1]);
+	memset(x, 0, N * 4);
+	push(one, "replay:c");
+	ON(one, times10, W_(x, N), R_(s, N));
+	pop(one);
+	is_all(x, 90, "that forward's replay sees what it saw");
+	push(two, "replay:b");
+	ON(two, times10, W_(y, N), R_(s, N));
+	ON(one, add100, RW_(s, N));
+	ON(two, times10, W_(z, N), R_(s, N));
+	pop(two);
+	is_all(z, 30, "so does another replay, while all is overwritten");
+	ok(s[0] == 209 && s[N - 1] == 109, "which stays (%u, %u)", s[0], s[N - 1]);
+	all_match(3, "calls beside a replay");
+}
+
+/* A replay that writes its state finds what it wrote, and nobody else does. */
+static void written(void)
+{
+	start();
+	push(two, "forward:b");
+	ON(two, step_on, W_(y, N), RW_(s, N));
+	ON(two, step_on, W_(z, N), RW_(s, N));
+	pop(two);
+	ON(one, add100, RW_(s, N)); /* 105 */
+	for (unsigned k = 0; k < 2; k++) {
+		memset(y, 0, N * 4);
+		memset(z, 0, N * 4);
+		push(two, "replay:b");
+		ON(two, step_on, W_(y, N), RW_(s, N));
+		ON(one, times10, W_(x, N), R_(s, N));
+		is_all(x, 1050, "a call beside a replay that has written");
+		ON(two, step_on, W_(z, N), RW_(s, N));
+		if (k)
+			ON(one, times10, W_(x, N), R_(s, N));
+		pop(two);
+		is_all(y, 30, "the replay's first call");
+		is_all(z, 40, "and the second one");
+		is_all(s, 105, "leave the state");
+	}
+	all_match(2, "state that the replay writes");
+}
+
+/* It is not there when its replay ends, or is given up; and memory that goes meanwhile. */
+static void away(int aborted)
+{
+	start();
+	forwards();
+	push(two, "replay:b");
+	ON(two, times10, W_(y, N), R_(s, N));
+	ON(two, times10, W_(z, N), R_(s, N));
+	ON(one, add100, RW_(s, N));
+	if (aborted)
+		rs_engine_mark(eng, two, "step:2");
+	pop(two);
+	is_all(s, 109, "the end of a replay that was not shown it any more leaves it alone");
+	all_match(1, "away at the end");
+}
+
+static void no_memory(void)
+{
+	start();
+	forwards();
+	push(two, "replay:b");
+	ON(two, times10, W_(y, N), R_(s, N));
+	fake.fail_alloc = -1;
+	fake.fail_frame = -1;
+	ON(one, times10, W_(x, N), R_(s, N));
+	fake.fail_alloc = fake.fail_frame = 0;
+	ON(two, times10, W_(z, N), R_(s, N));
+	pop(two);
+	is_all(x, 90, "the program's bytes come first");
+	is_all(s, 9, "and stay");
+	ok(z[0] == 30 || count(rig_read("records.jsonl"), "RS018"),
+	   "a replay that has lost its own is no match");
+	thr = one;
+	rs_thread_destroy(two);
+	rig_stop();
+}
+
+int main(void)
+{
+	for (restore = 0; restore < RS_RESTORES; restore++) {
+		overlapping(1);
+		overlapping(0);
+		beside();
+		written();
+		away(0);
+		away(1);
+		no_memory();
+	}
+	return tap_done();
+}
