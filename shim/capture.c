@@ -66,21 +66,21 @@ void rs_capture_waited(struct rs_tls *t, CUstream stream, enum rs_flavour flavou
 					   rs_queue_of(t, stream, flavour), event));
 }
 
-uint64_t rs_capture_resets(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int resets)
+uint64_t rs_capture_resets(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int set)
 {
 	uint64_t event = 0;
 
-	if (resets)
+	if (set)
 		RS_ENGINE(event = rs_engine_capture_resets(rs_state.engine,
 							   rs_queue_of(t, stream, flavour)));
 	return event;
 }
 
 void rs_capture_reset(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t event,
-		      CUresult r)
+		      int set, CUresult r)
 {
 	RS_ENGINE(rs_engine_capture_reset(rs_state.engine, t->thread,
-					  rs_queue_of(t, stream, flavour), event,
+					  rs_queue_of(t, stream, flavour), event, set,
 					  r == CUDA_SUCCESS));
 }
 

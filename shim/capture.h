@@ -39,9 +39,9 @@ void rs_capture_recorded(struct rs_tls *t, CUstream stream, enum rs_flavour flav
 			 uint64_t event);
 void rs_capture_waited(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t event);
 /* Around a call that sets (resets), or adds to, what a captured stream's next node comes after. */
-uint64_t rs_capture_resets(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int resets);
+uint64_t rs_capture_resets(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, int set);
 void rs_capture_reset(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t event,
-		      CUresult r);
+		      int set, CUresult r);
 /* Before the driver ends the capture; and after, if it is over. graph NULL: none has come of it. */
 void rs_capture_ends(struct rs_queue q);
 void rs_capture_over(struct rs_tls *t, struct rs_queue q, CUgraph graph);

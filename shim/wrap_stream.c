@@ -117,17 +117,13 @@ BEGIN(cuStreamBeginCaptureToGraph_ptsz, RS_PTSZ, P_T, A_T)
 #define DEPENDENCIES(sym, flavour, params, args)                                                   \
 	RS_HOOK(sym, params)                                                                       \
 	{                                                                                          \
-		uint64_t event = 0;                                                                \
-		int captured;                                                                      \
+		const int set = flags & CU_STREAM_SET_CAPTURE_DEPENDENCIES;                        \
+		uint64_t event;                                                                    \
 		CUresult r;                                                                        \
 		RS_ENTER(t, sym, args);                                                            \
-		captured = rs_queue_capturing(hStream, flavour);                                   \
-		if (captured)                                                                      \
-			event = rs_capture_resets(t, hStream, flavour,                             \
-						  flags & CU_STREAM_SET_CAPTURE_DEPENDENCIES);     \
+		event = rs_capture_resets(t, hStream, flavour, set);                               \
 		r = rs_real.sym args;                                                              \
-		if (captured)                                                                      \
-			rs_capture_reset(t, hStream, flavour, event, r);                           \
+		rs_capture_reset(t, hStream, flavour, event, set, r);                              \
 		RS_LEAVE(t, r);                                                                    \
 	}
 #define P_D                                                                                        \

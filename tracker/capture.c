@@ -452,39 +452,57 @@ void rs_capture_event_gone(struct rs_engine *e, uint64_t event)
 	pthread_mutex_unlock(&e->lock);
 }
 
+/* The tool's nodes are not among what comes first. capture NULL: of nobody knows which one; then it may be any. */
+static void lost_order(struct rs_engine *e, struct rs_capture *capture)
+{
+	struct rs_capture *c;
+
+	pthread_mutex_lock(&e->lock);
+	for (c = e->captures; c; c = c->next)
+		if (!c->ended && (!capture || c == capture))
+			c->foreign = 1;
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* Are there nodes of the tool's that a later one must not pass? */
+static int has_nodes(struct rs_engine *e, struct rs_capture *c)
+{
+	int has;
+
+	pthread_mutex_lock(&e->lock);
+	has = c->inner && e->config.mode == RS_MODE_PRESERVE;
+	pthread_mutex_unlock(&e->lock);
+	return has;
+}
+
 uint64_t rs_engine_capture_resets(struct rs_engine *e, struct rs_queue q)
 {
 	const struct rs_devops *ops = rs_capture_ops(e);
 	struct rs_capture *c = rs_capture_find(e, q, 0);
 	uint64_t event = 0;
-	int is_followed;
 
-	if (!c)
-		return 0;
-	pthread_mutex_lock(&e->lock);
-	is_followed = c->inner && e->config.mode == RS_MODE_PRESERVE;
-	pthread_mutex_unlock(&e->lock);
-	if (is_followed && ops->event_record(ops->opaque, q, &event)) {
+	if (c && has_nodes(e, c) && ops->event_record(ops->opaque, q, &event))
 		event = 0;
-		pthread_mutex_lock(&e->lock);
-		c->foreign = 1;
-		pthread_mutex_unlock(&e->lock);
-	}
 	rs_capture_unref(c);
 	return event;
 }
 
 void rs_engine_capture_reset(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
-			     uint64_t event, int ok)
+			     uint64_t event, int set, int ok)
 {
 	const struct rs_devops *ops = rs_capture_ops(e);
-	struct rs_capture *c = rs_capture_find(e, q, 0);
+	struct rs_capture *c = NULL;
+	uint64_t id = 0;
 
-	if (c && ok && event && ops->event_wait(ops->opaque, q, event)) {
-		pthread_mutex_lock(&e->lock);
-		c->foreign = 1;
-		pthread_mutex_unlock(&e->lock);
+	if (ok && __atomic_load_n(&e->captures, __ATOMIC_RELAXED)) {
+		/* the driver has done it, so there is a capture */
+		if (ops->capture_of(ops->opaque, q, &id, NULL) || !id)
+			lost_order(e, NULL);
+		else
+			c = rs_capture_find(e, q, id);
 	}
+	if (c && set && has_nodes(e, c) && (!event || ops->event_wait(ops->opaque, q, event)))
+		lost_order(e, c);
 	if (event)
 		ops->event_free(ops->opaque, event);
 	rs_capture_unref(c);

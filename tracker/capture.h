@@ -46,11 +46,11 @@ void rs_engine_capture_waited(struct rs_engine *e, struct rs_thread *t, struct r
 			      uint64_t event);
 /*
  * Around a call that sets what the next node on q comes after: the tool's nodes must go on to be among that. What is returned
- * is for _reset. Where what it comes after is only added to, and this is not called, event is 0.
+ * is for _reset. Where what it comes after is only added to, this is not called, and event and set are 0.
  */
 uint64_t rs_engine_capture_resets(struct rs_engine *e, struct rs_queue q);
 void rs_engine_capture_reset(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
-			     uint64_t event, int ok);
+			     uint64_t event, int set, int ok);
 /*
  * Before the driver is asked to end the capture that began on q: windows that are still open end there. Further
  * calls in them are not followed.

@@ -240,6 +240,18 @@ def check_shortage():
        "pair fill: more than SNAPSHOT_MAX", run.words, *map(show, run.records))
 
 
+def check_failures():
+    """The driver does not answer the tool: what is a match is right all the same."""
+    bad, runs = [], 0
+    for entry in ("cuStreamGetCaptureInfo", "cuStreamWaitEvent", "cuEventRecord", "cuGraphGetNodes"):
+        for n in range(1, 13):
+            run = Run("captures_memory", "branch", "preserve", "random:8", SIMCUDA_FAIL=f"{entry}:{n}=999")
+            runs += not run.status
+            if not run.status and run.words != FILL[1] | dict(seen=9) and any(r["outcome"] == "match" for r in run.records):
+                bad.append(f"{entry}:{n}: {run.words}")
+    ok(runs > 20 and not bad, f"branch: {runs} failures of the driver, no false match", *bad)
+
+
 def check_random():
     """Programs and schedules by number: no word is wrong, and every replay of every launch is a match."""
     n = 20 if os.environ.get("RS_SAN") else 150
@@ -261,6 +273,7 @@ if __name__ == "__main__":
     check_cases("captures", CASES, sys.argv[1:])
     check_cases("captures_memory", MEMORY, sys.argv[1:])
     if not sys.argv[1:]:
-        for f in (check_launches, check_memory_nodes, check_questions, check_learned, check_audit, check_memory, check_broken, check_shortage, check_random):
+        for f in (check_launches, check_memory_nodes, check_questions, check_learned, check_audit, check_memory, check_broken,
+                  check_shortage, check_failures, check_random):
             f()
     sys.exit(plan())

@@ -18,10 +18,10 @@ static struct {
 	uint64_t id, ids;
 	struct fake_op node[NODES];
 	unsigned queue[NODES], n;
-	int fail_after; /* so many operations until they fail; 0: never */
-	unsigned waits; /* for events of the capture */
-	int fail_wait;
-	enum rs_captures how; /* RS_CAPTURES_OFF: FOLLOW */
+	int fail_after;		/* so many operations until they fail; 0: never */
+	unsigned waits;		/* for events of the capture */
+	int fail_wait, fail_of; /* these, and questions for the capture, fail */
+	enum rs_captures how;	/* RS_CAPTURES_OFF: FOLLOW */
 	int learns;
 } cap;
 
@@ -46,6 +46,8 @@ static int add_node(struct rs_queue q, struct fake_op op)
 static int cap_of(void *o, struct rs_queue q, uint64_t *ret, uint64_t *ret_graph)
 {
 	(void)o;
+	if (cap.fail_of)
+		return -EIO;
 	*ret = in_capture(q) ? cap.id : 0;
 	if (ret_graph)
 		*ret_graph = cap.id;

@@ -128,7 +128,7 @@ static void test_unknown(unsigned how)
 		rs_engine_capture_waited(eng, thr, RIG_Q(OTHER), READ);
 		break;
 	case 1: /* dependencies set by hand */
-		rs_engine_capture_reset(eng, thr, RIG_Q(OTHER), 0, 1);
+		rs_engine_capture_reset(eng, thr, RIG_Q(OTHER), 0, 0, 1);
 		break;
 	default: /* the event means something else now, nobody knows what */
 		rs_engine_event_destroy(eng, READ);
@@ -181,7 +181,6 @@ static void test_alone(void)
 /* Dependencies that are set by hand: what the tool has captured is among them again. */
 static void test_reset(void)
 {
-	struct rs_capture *c;
 	uint64_t event;
 
 	begin(RS_MODE_PRESERVE);
@@ -192,21 +191,13 @@ static void test_reset(void)
 	event = rs_engine_capture_resets(eng, RIG_Q(ORIGIN));
 	is_u64(event, CAPTURED_EVENT, "the end of what is captured so far");
 	cap.waits = 0;
-	rs_engine_capture_reset(eng, thr, RIG_Q(ORIGIN), event, 1);
+	rs_engine_capture_reset(eng, thr, RIG_Q(ORIGIN), event, 1, 1);
 	is_u64(cap.waits, 1, "is waited for");
 	event = rs_engine_capture_resets(eng, RIG_Q(ORIGIN));
-	rs_engine_capture_reset(eng, thr, RIG_Q(ORIGIN), event, 0);
+	rs_engine_capture_reset(eng, thr, RIG_Q(ORIGIN), event, 1, 0);
 	is_u64(cap.waits, 1, "not when the driver has refused");
-	event = rs_engine_capture_resets(eng, RIG_Q(ORIGIN));
-	cap.fail_wait = 1;
-	rs_engine_capture_reset(eng, thr, RIG_Q(ORIGIN), event, 1);
-	cap.fail_wait = 0;
 	replay();
-	c = end_capture(1);
-	launch(c, 3, 1);
-	fake_drain();
-	ok(strstr(rig_read("records.jsonl"), "RS030"), "an order that could not be made is told");
-	rs_capture_unref(c);
+	rs_capture_unref(end_capture(1));
 	rig_stop();
 	start(RS_MODE_AUDIT);
 	s = words(N);
@@ -215,6 +206,30 @@ static void test_reset(void)
 	forward();
 	is_u64(rs_engine_capture_resets(eng, RIG_Q(ORIGIN)), 0, "an audit orders nothing");
 	rs_capture_unref(end_capture(1));
+	rig_stop();
+}
+
+/* The driver fails when the tool asks it: for the capture, for an event, for a wait; or it does not. */
+static void test_reset_fails(unsigned how)
+{
+	struct rs_capture *c;
+	uint64_t event;
+
+	begin(RS_MODE_PRESERVE);
+	forward();
+	cap.fail_of = how == 1 || how == 2;
+	event = rs_engine_capture_resets(eng, RIG_Q(ORIGIN));
+	cap.fail_of = how == 2 || how == 3;
+	cap.fail_wait = how == 4;
+	rs_engine_capture_reset(eng, thr, RIG_Q(ORIGIN), event, 1, 1);
+	cap.fail_wait = cap.fail_of = 0;
+	replay();
+	c = end_capture(1);
+	launch(c, 3, 1);
+	fake_drain();
+	is_u64(strstr(rig_read("records.jsonl"), "RS030") != NULL, how != 0,
+	       "an order that could not be made is told");
+	rs_capture_unref(c);
 	rig_stop();
 }
 
@@ -255,6 +270,8 @@ int main(void)
 	test_freed(1);
 	test_alone();
 	test_reset();
+	for (i = 0; i < 5; i++)
+		test_reset_fails(i);
 	test_refused(0);
 	test_refused(1);
 	drop_nodes();
