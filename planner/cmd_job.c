@@ -85,13 +85,30 @@ static void look(const char *dir, struct stat st[2])
 	}
 }
 
-void rs_job_remember(const char *dir, struct rs_job_before *b)
+static void remember(const char *dir, struct rs_job_before *b)
 {
 	if (rs_rundir_list(dir, &b->paths, &b->n))
 		return;
 	b->stats = calloc(2 * b->n + 1, sizeof(*b->stats));
 	for (size_t i = 0; b->stats && i < b->n; i++)
 		look(b->paths[i], &b->stats[2 * i]);
+}
+
+int rs_job_run(const struct rs_job *job, const struct rs_launch_env *env, struct rs_job_before *b,
+	       int *ret_status)
+{
+	pid_t pid;
+	int r;
+
+	remember(job->dir_abs, b);
+	r = rs_launch_spawn(job->command, env, &pid);
+	if (r)
+		return rs_job_cannot_exec(job, -r);
+	r = rs_launch_wait(pid, ret_status);
+	if (!r)
+		return 0;
+	fprintf(stderr, "replayctl %s: waiting failed: %s\n", job->name, strerror(-r));
+	return RS_EXIT_TOOL;
 }
 
 static int is_old(const struct rs_job_before *b, const char *path)

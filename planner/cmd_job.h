@@ -34,7 +34,9 @@ struct rs_job_before {
 int rs_job_prepare(struct rs_job *job);
 /* Says so, and returns the exit status. */
 int rs_job_cannot_exec(const struct rs_job *job, int error);
-void rs_job_remember(const char *dir, struct rs_job_before *b);
+/* Runs the command, after a look at what is there. 0 and how it ended, as waitpid has it; or says what is wrong: the exit status. */
+int rs_job_run(const struct rs_job *job, const struct rs_launch_env *env, struct rs_job_before *b,
+	       int *ret_status);
 /* The data that is not from before, nor of another command; none is no error. fn gets every record, old ones too. */
 int rs_job_new_runs(const struct rs_job *job, const struct rs_job_before *b, rs_replay_fn *fn,
 		    void *ctx, struct rs_run ***ret_runs, size_t *ret_n);

@@ -269,7 +269,6 @@ int rs_cmd_audit(int argc, char **argv)
 	struct rs_launch_env env = {.library = job.library, .mode = "audit", .out = job.out};
 	struct rs_job_before before = {0};
 	int status, r, fail, learned;
-	pid_t pid;
 
 	rs_ctl_color(NULL, stderr, &job.color);
 	status = parse(argc, argv, &job);
@@ -281,15 +280,9 @@ int rs_cmd_audit(int argc, char **argv)
 		return status;
 	env.learn = !!job.contract;
 	env.run = job.run;
-	rs_job_remember(job.dir_abs, &before);
-	r = rs_launch_spawn(job.command, &env, &pid);
+	r = rs_job_run(&job, &env, &before, &status);
 	if (r)
-		return rs_job_cannot_exec(&job, -r);
-	r = rs_launch_wait(pid, &status);
-	if (r) {
-		fprintf(stderr, "replayctl audit: waiting failed: %s\n", strerror(-r));
-		return RS_EXIT_TOOL;
-	}
+		return r;
 	fail = report_new(&job, &before, &learned);
 	if (WIFEXITED(status) && !WEXITSTATUS(status) && fail && job.error_exitcode)
 		return job.error_exitcode;

@@ -272,7 +272,6 @@ int rs_cmd_verify(int argc, char **argv)
 	char contract[PATH_MAX];
 	int status, r, fail;
 	size_t n = 0;
-	pid_t pid;
 
 	status = parse(argc, argv, &job, &table);
 	if (!status)
@@ -283,15 +282,9 @@ int rs_cmd_verify(int argc, char **argv)
 		return status;
 	env.contract = job.contract ? contract : NULL;
 	env.run = job.run;
-	rs_job_remember(job.dir_abs, &before);
-	r = rs_launch_spawn(job.command, &env, &pid);
+	r = rs_job_run(&job, &env, &before, &status);
 	if (r)
-		return rs_job_cannot_exec(&job, -r);
-	r = rs_launch_wait(pid, &status);
-	if (r) {
-		fprintf(stderr, "replayctl verify: waiting failed: %s\n", strerror(-r));
-		return RS_EXIT_TOOL;
-	}
+		return r;
 	rs_job_new_runs(&job, &before, add, &table, &runs, &n);
 	if (!n)
 		fprintf(stderr, "==rs== no data in %s: nothing was verified\n", job.dir_abs);

@@ -4,21 +4,8 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-__attribute__((format(printf, 2, 3))) static int bad(struct rs_problem_error *e, const char *fmt,
-						     ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(e->text, sizeof(e->text), fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 /* n or S: present, an integer, and within its bound. */
 static int header(const json_t *o, const char *key, uint32_t most, uint32_t *ret,
@@ -28,7 +15,7 @@ static int header(const json_t *o, const char *key, uint32_t most, uint32_t *ret
 
 	if (!json_is_integer(value) || json_integer_value(value) < 1 ||
 	    json_integer_value(value) > most)
-		return bad(e, "\"%s\" must be an integer from 1 to %u", key, most);
+		return rs_problem_bad(e, "\"%s\" must be an integer from 1 to %u", key, most);
 	*ret = (uint32_t)json_integer_value(value);
 	return 0;
 }
@@ -59,12 +46,13 @@ static int take_segment(const json_t *cap, const json_t *arcs, uint32_t i, struc
 	uint32_t begin = p->first[i];
 
 	if (!json_is_integer(bytes))
-		return bad(e, "cap[%u] is not an integer", i);
+		return rs_problem_bad(e, "cap[%u] is not an integer", i);
 	p->cap[i] = json_integer_value(bytes);
 	for (uint32_t k = 0; k < json_array_size(list); k++)
 		if (take_arc(json_array_get(list, k), &p->arcs[begin + k]))
-			return bad(e, "arcs[%u][%u] is not [from, to, option, m, w, t] in integers",
-				   i, k);
+			return rs_problem_bad(
+				e, "arcs[%u][%u] is not [from, to, option, m, w, t] in integers", i,
+				k);
 	p->first[i + 1] = begin + (uint32_t)json_array_size(list);
 	return 0;
 }
@@ -77,10 +65,10 @@ static int count_arcs(const json_t *arcs, uint32_t n, uint32_t *ret, struct rs_p
 		const json_t *list = json_array_get(arcs, i);
 
 		if (!json_is_array(list) || !json_array_size(list))
-			return bad(e, "arcs[%u] is not a list with arcs in it", i);
+			return rs_problem_bad(e, "arcs[%u] is not a list with arcs in it", i);
 		total += json_array_size(list);
 		if (json_array_size(list) > RS_PROBLEM_ARCS || total > RS_PROBLEM_TOTAL)
-			return bad(e, "arcs[%u]: too many arcs", i);
+			return rs_problem_bad(e, "arcs[%u]: too many arcs", i);
 	}
 	*ret = (uint32_t)total;
 	return 0;
@@ -96,7 +84,7 @@ static int take(const json_t *o, struct rs_problem *ret, struct rs_problem_error
 	if (json_is_object(json_object_get(o, "inst")))
 		o = json_object_get(o, "inst");
 	if (!json_is_object(o))
-		return bad(e, "not a JSON object");
+		return rs_problem_bad(e, "not a JSON object");
 	r = header(o, "n", RS_PROBLEM_SEGMENTS, &n, e);
 	if (!r)
 		r = header(o, "S", RS_PROBLEM_MODES, &modes, e);
@@ -105,8 +93,8 @@ static int take(const json_t *o, struct rs_problem *ret, struct rs_problem_error
 	cap = json_object_get(o, "cap");
 	arcs = json_object_get(o, "arcs");
 	if (json_array_size(cap) != n || json_array_size(arcs) != n)
-		return bad(e, "\"%s\" must be a list of n = %u",
-			   json_array_size(cap) != n ? "cap" : "arcs", n);
+		return rs_problem_bad(e, "\"%s\" must be a list of n = %u",
+				      json_array_size(cap) != n ? "cap" : "arcs", n);
 	r = count_arcs(arcs, n, &total, e);
 	if (!r && rs_problem_alloc(&p, n, modes, total))
 		return -ENOMEM;
@@ -129,8 +117,8 @@ static int parsed(json_t *o, const json_error_t *json, struct rs_problem *ret,
 	int r;
 
 	if (!o)
-		return bad(error, "line %d, column %d: %.100s", json->line, json->column,
-			   json->text);
+		return rs_problem_bad(error, "line %d, column %d: %.100s", json->line, json->column,
+				      json->text);
 	r = take(o, ret, error);
 	json_decref(o);
 	return r;

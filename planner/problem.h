@@ -48,6 +48,9 @@ struct rs_problem_error {
 int rs_problem_alloc(struct rs_problem *p, uint32_t n, uint32_t modes, uint32_t arcs);
 void rs_problem_free(struct rs_problem *p);
 
+/* -EINVAL. */
+__attribute__((format(printf, 2, 3))) int rs_problem_bad(struct rs_problem_error *e,
+							 const char *fmt, ...);
 /* 0, or -EINVAL with the reason. Everything else here takes only what passed. */
 int rs_problem_check(const struct rs_problem *p, struct rs_problem_error *error);
 

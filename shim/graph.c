@@ -32,7 +32,8 @@ static void unref(struct rs_graph *g)
 	free(g);
 }
 
-struct rs_graph *rs_graph_get(CUgraphExec exec)
+/* With a reference; NULL: nobody knows it. */
+static struct rs_graph *referenced(CUgraphExec exec)
 {
 	struct rs_graph *g;
 
@@ -41,6 +42,13 @@ struct rs_graph *rs_graph_get(CUgraphExec exec)
 	if (g)
 		g->refs++;
 	pthread_mutex_unlock(&lock);
+	return g;
+}
+
+struct rs_graph *rs_graph_get(CUgraphExec exec)
+{
+	struct rs_graph *g = referenced(exec);
+
 	if (g)
 		pthread_mutex_lock(&g->lock);
 	return g;
@@ -148,13 +156,8 @@ void rs_graph_updated(struct rs_tls *t, CUgraphExec exec, CUgraph graph)
 
 struct rs_graph *rs_graph_leaves(CUgraphExec exec)
 {
-	struct rs_graph *g;
+	struct rs_graph *g = referenced(exec);
 
-	pthread_mutex_lock(&lock);
-	g = rs_handles_find(&graphs, exec);
-	if (g)
-		g->refs++;
-	pthread_mutex_unlock(&lock);
 	if (g)
 		publish(exec, NULL);
 	return g;
