@@ -6,13 +6,14 @@
  * it enqueues into. Each layer's forward is a segment; the embedding has two invocations. Driver API only; of
  * replayshim it knows the marker header.
  *
- *	derivatives keep|replay [--only=SEGMENT] [--streams] [--steps=N] [--seeds=N]
+ *	derivatives keep|replay [--only=SEGMENT] [--streams | --mapped] [--steps=N] [--seeds=N]
  *
  * keep: backward uses what forward kept. replay: of each segment only the inputs are kept; what it kept inside is
  * overwritten by NaN after forward, and backward runs the segment again before its gradient. --only: just segments
  * of that name. --streams: replays, the queue's enqueue and a reader of the table run on streams of their own, ordered
  * by events, and by no more of them than the program itself needs. --seeds: the whole training N times, each under a
- * schedule of its own of the simulated device.
+ * schedule of its own of the simulated device. --mapped: each tensor of state, and the table, is a mapping of its own, and each
+ * window begins with a copy of each as a whole, so that a replay can be shown it by remapping.
  *
  * Prints, for every step, "SEED STEP WHEN NAME TYPE HEX": WHEN is before or after (parameters, inputs and state),
  * grad or loss; TYPE is d, i or Q as in Python's struct; HEX are the bytes, host order. What they must be is in
@@ -168,6 +169,58 @@ static const char *only; /* the name of the segments that are replayed; NULL: al
 static CUdeviceptr owned[256], inner[16];
 static int nowned, ninner;
 static size_t inner_bytes[16];
+
+/* --- state that is mapped ------------------------------------------------------------------- */
+
+#define MAPPING ((size_t)2 << 20)
+static int mapped;
+static CUdeviceptr landing;
+
+static int is_mapped(int k)
+{
+	return mapped && (tensors[k].kind == STATE || tensors[k].kind == ROWWISE);
+}
+
+/* The tensor moves to a mapping of its own. */
+static void map_tensor(int k)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+	};
+	const CUmemAccessDesc rw = {.location = prop.location,
+				    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle h;
+	CUdeviceptr p;
+
+	MUST(cuMemCreate(&h, MAPPING, &prop, 0));
+	MUST(cuMemAddressReserve(&p, MAPPING, 0, 0, 0));
+	MUST(cuMemMap(p, MAPPING, 0, h, 0));
+	MUST(cuMemSetAccess(p, MAPPING, &rw, 1));
+	MUST(cuMemRelease(h));
+	MUST(cuMemsetD8(p, 0, MAPPING));
+	MUST(cuMemcpyDtoD(p, data[k], tensor_bytes(&tensors[k])));
+	MUST(cuMemFree(data[k]));
+	data[k] = p;
+}
+
+static void free_tensor(int k)
+{
+	if (is_mapped(k)) {
+		MUST(cuMemUnmap(data[k], MAPPING));
+		MUST(cuMemAddressFree(data[k], MAPPING));
+	} else {
+		MUST(cuMemFree(data[k]));
+	}
+	data[k] = 0;
+}
+
+static void read_mapped(void)
+{
+	for (int k = 0; k < NTENSORS; k++)
+		if (is_mapped(k))
+			MUST(cuMemcpyDtoDAsync(landing, data[k], MAPPING, on));
+}
 
 static CUdeviceptr alloc(int doubles)
 {
@@ -448,6 +501,7 @@ static void run_forward(void)
 		if (s->to2)
 			*s->to2 = *s->from2;
 		replayshim_forward_begin(s->name, s->invocation);
+		read_mapped();
 		s->forward();
 		replayshim_forward_end();
 		lose_inner(s->name);
@@ -459,6 +513,7 @@ static void run_replay(const struct segment *s)
 {
 	hand_over(outside, replays);
 	replayshim_replay_begin(s->name, s->invocation);
+	read_mapped();
 	s->forward();
 	hand_over(replays, outside);
 	replayshim_replay_end();
@@ -534,6 +589,10 @@ static void train(int seed, int steps)
 
 		grad[k] = grad_bytes(&tensors[k]) ? k_out(grad_bytes(&tensors[k])) : 0;
 		set_tensor(k);
+		if (is_mapped(k)) {
+			map_tensor(k);
+			bytes = MAPPING;
+		}
 		snprintf(name, sizeof(name), "state:%s", tensors[k].name);
 		if (tensors[k].kind == STATE || tensors[k].kind == ROWWISE)
 			replayshim_region_name(data[k], bytes, name);
@@ -542,8 +601,7 @@ static void train(int seed, int steps)
 	for (n = 1; n <= steps; n++)
 		train_step(seed, n);
 	for (k = 0; k < NTENSORS; k++) {
-		MUST(cuMemFree(data[k]));
-		data[k] = 0;
+		free_tensor(k);
 		if (grad[k])
 			MUST(cuMemFree(grad[k]));
 	}
@@ -571,7 +629,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2 || (strcmp(argv[1], "keep") && strcmp(argv[1], "replay"))) {
 		fprintf(stderr,
-			"usage: %s keep|replay [--only=SEGMENT] [--streams] [--steps=N] "
+			"usage: %s keep|replay [--only=SEGMENT] [--streams | --mapped] [--steps=N] "
 			"[--seeds=N]\n",
 			argv[0]);
 		return 2;
@@ -580,6 +638,8 @@ int main(int argc, char **argv)
 	for (i = 2; i < argc; i++) {
 		if (!strcmp(argv[i], "--streams"))
 			streams = 1;
+		if (!strcmp(argv[i], "--mapped"))
+			mapped = 1;
 		if (!strncmp(argv[i], "--only=", 7))
 			only = argv[i] + 7;
 		sscanf(argv[i], "--steps=%d", &steps);
@@ -587,6 +647,8 @@ int main(int argc, char **argv)
 	}
 	k_begin(0, NULL);
 	k_load("train");
+	if (mapped)
+		MUST(cuMemAlloc(&landing, MAPPING));
 	MUST(cuStreamCreate(&outside, CU_STREAM_NON_BLOCKING));
 	replays = side = reader = on = outside;
 	if (streams) {

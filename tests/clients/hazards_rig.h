@@ -12,6 +12,9 @@
  * --streams: forwards and everything outside run on one stream, replays on another, ordered by events
  * and by nothing else. Results are gathered by copies on the device, so that the host never waits
  * before the step has been issued as a whole. One thread; nothing is shared.
+ *
+ * --mapped: each state is a mapping of its own of a handle of its own (cuMemCreate, cuMemMap), and each window begins with
+ * copies of them all: they are read as wholes, so that a replay can be shown them by remapping.
  */
 #ifndef TESTS_CLIENTS_HAZARDS_RIG_H
 #define TESTS_CLIENTS_HAZARDS_RIG_H
@@ -80,6 +83,63 @@ RIG int option(const char *name)
 
 /* --- memory and work ------------------------------------------------------------------------ */
 
+/* States that are mappings, and where each stream's windows copy them to. */
+#define MAPPINGS 32
+static dev mapping[MAPPINGS], landing[2];
+static unsigned nmappings;
+static size_t mapping_bytes;
+
+static dev map_state(void)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+	};
+	const CUmemAccessDesc rw = {.location = prop.location,
+				    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle h;
+	dev p;
+
+	if (nmappings == MAPPINGS)
+		fail("too many states", CUDA_ERROR_INVALID_VALUE);
+	MUST(cuMemCreate(&h, mapping_bytes, &prop, 0));
+	MUST(cuMemAddressReserve(&p, mapping_bytes, 0, 0, 0));
+	MUST(cuMemMap(p, mapping_bytes, 0, h, 0));
+	MUST(cuMemSetAccess(p, mapping_bytes, &rw, 1));
+	MUST(cuMemRelease(h));
+	MUST(cuMemsetD32(p, 0, mapping_bytes / 4));
+	return mapping[nmappings++] = p;
+}
+
+static void give_back(dev p)
+{
+	unsigned i;
+
+	for (i = 0; i < nmappings && mapping[i] != p; i++)
+		;
+	if (i == nmappings) {
+		MUST(cuMemFree(p));
+		return;
+	}
+	mapping[i] = mapping[--nmappings];
+	MUST(cuCtxSynchronize());
+	MUST(cuMemUnmap(p, mapping_bytes));
+	MUST(cuMemAddressFree(p, mapping_bytes));
+}
+
+RIG void read_mappings(void)
+{
+	unsigned i;
+
+	for (i = 0; i < nmappings; i++)
+		MUST(cuMemcpyDtoDAsync(landing[on == replays], mapping[i], mapping_bytes, on));
+}
+
+#define replayshim_forward_begin(name, invocation)                                                 \
+	(replayshim_forward_begin(name, invocation), read_mappings())
+#define replayshim_replay_begin(name, invocation)                                                  \
+	(replayshim_replay_begin(name, invocation), read_mappings())
+
 RIG dev alloc(unsigned words)
 {
 	dev p;
@@ -97,7 +157,7 @@ RIG void release(dev p)
 	for (i = 0; i < nowned; i++)
 		if (owned[i] == p)
 			owned[i] = owned[--nowned];
-	MUST(cuMemFree(p));
+	give_back(p);
 }
 
 /* Made before the step: `n` words of which those not given are 0. */
@@ -105,12 +165,14 @@ RIG void release(dev p)
 
 RIG dev state(const char *name, unsigned n, const unsigned *words)
 {
-	dev p = alloc(n);
+	dev p = mapping_bytes ? map_state() : alloc(n);
 
+	if (mapping_bytes)
+		owned[nowned++] = p;
 	MUST(cuMemcpyHtoD(p, words, n * 4));
 	MUST(cuCtxSynchronize()); /* from pageable memory: it may still be on its way */
 	if (name)
-		replayshim_region_name(p, n * 4, name);
+		replayshim_region_name(p, mapping_bytes ? mapping_bytes : n * 4, name);
 	return p;
 }
 
@@ -238,7 +300,7 @@ static void one_step(void (*run)(void), unsigned n, int print, unsigned seed)
 	if (print)
 		print_step(words, seed);
 	while (nowned)
-		MUST(cuMemFree(owned[--nowned]));
+		give_back(owned[--nowned]);
 }
 
 /* The n-th schedule of the simulated device; the program is not linked to it by that name. */
@@ -272,6 +334,11 @@ static void prepare(int two_streams)
 		MUST(cuStreamCreate(&replays, CU_STREAM_NON_BLOCKING));
 	MUST(cuEventCreate(&handover, CU_EVENT_DISABLE_TIMING));
 	MUST(cuMemAlloc(&probes, PROBE_WORDS * 4));
+	if (!option("--mapped"))
+		return;
+	mapping_bytes = (size_t)2 << 20;
+	MUST(cuMemAlloc(&landing[0], mapping_bytes));
+	MUST(cuMemAlloc(&landing[1], mapping_bytes));
 }
 
 static int hazard_main(int argc, char **argv, const struct hazard_case *cases, unsigned ncases)

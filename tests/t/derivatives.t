@@ -59,11 +59,11 @@ ALONE = {"embedding": (set(), {"table", "image"}),
 class Run:
     """text: {seed: what its training printed}; records and findings, of all steps."""
 
-    def __init__(self, args, mode="none", schedule="eager", contract=None):
+    def __init__(self, args, mode="none", schedule="eager", contract=None, **environment):
         with tempfile.TemporaryDirectory() as out:
             env = {k: v for k, v in os.environ.items() if not k.startswith(("REPLAYSHIM_", "SIMCUDA_"))}
             env.update(LD_LIBRARY_PATH=os.path.join(BUILD, "simcuda"), SIMCUDA_SCHED=schedule,
-                       RS_KERNELS=os.path.join(TOP, "tests/kernels"))
+                       RS_KERNELS=os.path.join(TOP, "tests/kernels"), **environment)
             if mode != "none":
                 env.update(LD_PRELOAD=f"{os.environ.get('RS_SAN_PRELOAD', '')} {SHIM}".strip(),
                            REPLAYSHIM_MODE=mode, REPLAYSHIM_OUT=out, REPLAYSHIM_QUIET="1")
@@ -73,7 +73,9 @@ class Run:
                                   capture_output=True, text=True, timeout=150)
             self.status, self.stderr = done.returncode, done.stderr
             self.records = lines(os.path.join(out, "records.jsonl"))
-            self.findings = [e for e in lines(os.path.join(out, "events.jsonl")) if e.get("t") == "finding"]
+            events = lines(os.path.join(out, "events.jsonl"))
+            self.findings = [e for e in events if e.get("t") == "finding"]
+            self.remaps = sum(e.get("remaps", 0) for e in [e for e in events if e.get("t") == "stats"][-1:])
         self.text = collections.defaultdict(list)
         for line in done.stdout.splitlines():
             seed, _, rest = line.partition(" ")
@@ -232,13 +234,13 @@ def check_schedule(name, args, schedule, seeds, kept, faulty):
     ok(not bad, f"{name}: preserved, gradients and state of {trainings * STEPS} steps to the bit, all match", *bad[:6])
 
 
-def learn(directory):
+def learn(directory, *args):
     """The contract of the replaying run, and what an audit says of it."""
-    path = os.path.join(directory, "learned.json")
+    path = os.path.join(directory, "learned.json" if not args else "mapped.json")
     env = {k: v for k, v in os.environ.items() if not k.startswith(("REPLAYSHIM_", "SIMCUDA_"))}
     env.update(LD_LIBRARY_PATH=os.path.join(BUILD, "simcuda"), RS_KERNELS=os.path.join(TOP, "tests/kernels"))
     done = subprocess.run([os.path.join(BUILD, "replayctl"), "audit", "--out", directory + "/data", "-o", path, "--",
-                           os.path.join(BUILD, "clients/derivatives"), "replay"], env=env, capture_output=True,
+                           os.path.join(BUILD, "clients/derivatives"), "replay", *args], env=env, capture_output=True,
                           text=True, timeout=150)
     if not os.path.exists(path):
         return None, done.stderr
@@ -275,6 +277,24 @@ def check_contracts(kept):
         check_never_overwritten(directory, contract, kept)
 
 
+def check_remapping(kept):
+    """With state in mappings, which is written to as a whole, replays are shown it by remapping."""
+    with tempfile.TemporaryDirectory() as directory:
+        contract, why = learn(directory, "--mapped")
+        for option in ("undo", "whole") if contract else ():
+            for s in contract["segments"]:
+                s["preserve"] = {"option": option, "restore": "remap"}
+            path = os.path.join(directory, "remap.json")
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(contract, f)
+            for schedule in ("eager", "random:5"):
+                run = Run("replay --mapped", "preserve", schedule, path, REPLAYSHIM_VERSIONS="buffers")
+                bad = finished(run, kept.text[0], 0) + check_replays(run, "preserve", 1)
+                ok(not bad and run.remaps >= STEPS, f"{option}, {schedule}, by remapping ({run.remaps} times): to the bit, "
+                   "all match", *bad[:6])
+        ok(contract, "an audit learns the contract with mapped state", why[-300:])
+
+
 def check_never_overwritten(directory, contract, kept):
     """A contract that wrongly says so costs matches where state moves on, never bytes."""
     for s in contract["segments"]:
@@ -303,6 +323,7 @@ def main():
         check_schedule(f"{schedule}, several streams", " --streams", schedule, 0, kept, faulty)
     check_schedule(f"{SEEDS} random schedules", f" --streams --seeds={SEEDS}", "eager", SEEDS, kept, faulty)
     check_contracts(kept)
+    check_remapping(kept)
     for mode in ("audit", "preserve"):
         run = Run("keep", mode)
         bad = finished(run, kept.text[0], 0) + [show(r) for r in run.records + run.findings]

@@ -96,7 +96,7 @@ def key(record):
 
 
 class Run:
-    """words: {step: {name: value}}; without seeds there is one step, whose number is that of the records' last."""
+    """words: {step: {name: value}}; without seeds there is one step, whose number is that of the records' last. stats: its last."""
 
     def __init__(self, client, args, mode, schedule="eager", **environment):
         with tempfile.TemporaryDirectory() as out:
@@ -109,7 +109,9 @@ class Run:
                                   text=True, timeout=150)
             self.status, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
             self.records = lines(os.path.join(out, "records.jsonl"))
-            self.findings = [e for e in lines(os.path.join(out, "events.jsonl")) if e.get("t") == "finding"]
+            events = lines(os.path.join(out, "events.jsonl"))
+            self.findings = [e for e in events if e.get("t") == "finding"]
+            self.stats = ([{}] + [e for e in events if e.get("t") == "stats"])[-1]
         self.steps = collections.defaultdict(dict)
         for line in self.stdout.splitlines():
             step, _, rest = line.rpartition(":")
