@@ -38,7 +38,7 @@ enum what { BIG, SPARSE, SCATTERED };
 static CUdeviceptr table, product, old, present, indices;
 static CUfunction poke;
 static enum what what;
-static int plain;
+static int plain, mapped;
 
 /* poke(table, indices, v): row indices[tid] begins with v. */
 static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
@@ -60,6 +60,26 @@ static void must(CUresult r, const char *call)
 }
 #define MUST(call) must(call, #call)
 
+/* Bytes of a handle of their own, mapped once: what a replay can be shown by remapping. */
+static CUdeviceptr map_table(void)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+	};
+	const CUmemAccessDesc rw = {.location = prop.location,
+				    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle h;
+	CUdeviceptr p;
+
+	MUST(cuMemCreate(&h, TABLE, &prop, 0));
+	MUST(cuMemAddressReserve(&p, TABLE, 0, 0, 0));
+	MUST(cuMemMap(p, TABLE, 0, h, 0));
+	MUST(cuMemSetAccess(p, TABLE, &rw, 1));
+	MUST(cuMemRelease(h));
+	return p;
+}
+
 static void start(void)
 {
 	unsigned index[POKES], i;
@@ -70,7 +90,10 @@ static void start(void)
 	MUST(cuCtxCreate(&ctx, NULL, 0, 0));
 	MUST(cuModuleLoadData(&module, ptx));
 	MUST(cuModuleGetFunction(&poke, module, "poke"));
-	MUST(cuMemAlloc(&table, TABLE));
+	if (mapped)
+		table = map_table();
+	else
+		MUST(cuMemAlloc(&table, TABLE));
 	MUST(cuMemAlloc(&product, TABLE));
 	MUST(cuMemAlloc(&old, TABLE));
 	MUST(cuMemAlloc(&present, TABLE));
@@ -171,6 +194,8 @@ int main(int argc, char **argv)
 	for (i = 2; i < argc; i++)
 		if (!strcmp(argv[i], "--plain"))
 			plain = 1;
+		else if (!strcmp(argv[i], "--mapped"))
+			mapped = 1;
 		else if (!strncmp(argv[i], "--steps=", 8))
 			steps = (unsigned)atoi(argv[i] + 8);
 	start();

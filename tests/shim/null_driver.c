@@ -162,3 +162,71 @@ API cuLaunchKernel(void *f, unsigned a, unsigned b, unsigned c, unsigned d, unsi
 {
 	return 0;
 }
+/* Mapped memory: any handle, addresses one after the other. */
+API cuDeviceGetCount(int *n)
+{
+	*n = 1;
+	return 0;
+}
+API cuCtxGetDevice(int *d)
+{
+	*d = 0;
+	return 0;
+}
+API cuMemGetAllocationGranularity(size_t *n, const void *prop, int how)
+{
+	*n = 1u << 21;
+	return 0;
+}
+API cuMemCreate(unsigned long long *h, size_t n, const void *prop, unsigned long long flags)
+{
+	static unsigned long long last;
+
+	*h = ++last;
+	return 0;
+}
+API cuMemRelease(unsigned long long h)
+{
+	return 0;
+}
+API cuMemAddressReserve(dptr *p, size_t n, size_t alignment, dptr at, unsigned long long flags)
+{
+	static dptr next = 1ull << 46;
+
+	*p = next;
+	next += n;
+	return 0;
+}
+API cuMemAddressFree(dptr p, size_t n)
+{
+	return 0;
+}
+API cuMemMap(dptr p, size_t n, size_t off, unsigned long long h, unsigned long long flags)
+{
+	return 0;
+}
+API cuMemUnmap(dptr p, size_t n)
+{
+	return 0;
+}
+API cuMemSetAccess(dptr p, size_t n, const void *desc, size_t count)
+{
+	return 0;
+}
+API cuMemGetAccess(unsigned long long *flags, const void *where, dptr p)
+{
+	*flags = 3; /* read and write */
+	return 0;
+}
+API cuMemRetainAllocationHandle(unsigned long long *h, void *p)
+{
+	*h = 1;
+	return 0;
+}
+API cuMemGetAllocationPropertiesFromHandle(void *prop, unsigned long long h)
+{
+	memset(prop, 0, 32);
+	((int *)prop)[0] = 1; /* pinned */
+	((int *)prop)[2] = 1; /* on a device */
+	return 0;
+}
