@@ -16,7 +16,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
-from harness import BUILD, done, environment, events, ok, run, same, stats, tmp
+from harness import BUILD, SANITIZED, done, environment, events, ok, run, same, stats, tmp
 
 CLIENT, CTL = BUILD / "clients" / "planned", BUILD / "replayctl"
 SEGMENTS, STEPS = 4, 12
@@ -180,7 +180,7 @@ def killed():
 	out = []
 	for i in range(25):
 		planner = Planner()
-		time.sleep(rng.choice((0, 0.005, 0.02, 0.1, 0.3)) if i % 8 else 3)
+		time.sleep(rng.choice((0, 0.005, 0.02, 0.1, 0.3)) if i % 8 else 15 if SANITIZED else 3)
 		if i % 12 == 7:  # it only sleeps, and somebody still connects to it
 			planner.process.send_signal(signal.SIGSTOP)
 			time.sleep(2)

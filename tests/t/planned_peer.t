@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
-from harness import BUILD, TOP, cc, done, environment, events, link_flags, ok, run, same, stats, tmp
+from harness import BUILD, SANITIZED, TOP, cc, done, environment, events, link_flags, ok, run, same, stats, tmp
 
 CLIENT = BUILD / "clients" / "planned"
 STEPS = 14
@@ -159,7 +159,8 @@ def frozen():
 	"""A planner whose heart has stopped is left after ten seconds, with its last plan."""
 	planner, flag = Peer("frozen"), tmp / "hold"
 	flag.write_text("")
-	p = subprocess.Popen([CLIENT, "--steps=4", "--segments=3", "--pause=100000", f"--hold={flag}"], stdout=subprocess.PIPE, text=True,
+	pause = 500000 if SANITIZED else 100000
+	p = subprocess.Popen([CLIENT, "--steps=4", "--segments=3", f"--pause={pause}", f"--hold={flag}"], stdout=subprocess.PIPE, text=True,
 	                     env=environment(REPLAYSHIM_MODE="preserve", REPLAYSHIM_BUDGET="64MiB", REPLAYSHIM_PLANNER="peer",
 	                                     XDG_RUNTIME_DIR=runtime, REPLAYSHIM_OUT=tmp / "frozen", REPLAYSHIM_QUIET=1))
 	try:
