@@ -46,6 +46,7 @@ void rs_engine_capture_begin(struct rs_engine *e, struct rs_queue q)
 	c->refs = 1;
 	c->script_end = &c->script;
 	pthread_mutex_lock(&e->lock);
+	__atomic_fetch_add(&e->open_captures, 1, __ATOMIC_RELAXED);
 	c->next = e->captures;
 	__atomic_store_n(&e->captures, c, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->lock);
@@ -270,6 +271,7 @@ struct rs_capture *rs_engine_capture_end(struct rs_engine *e, struct rs_queue q,
 		return NULL;
 	}
 	c->ended = 1;
+	__atomic_fetch_sub(&e->open_captures, 1, __ATOMIC_RELAXED);
 	/* a forward that nobody replays has digests, too; and others may use what it leaves allocated */
 	is_empty = !graph || ((!c->inner || rs_capture_only_learns(c)) && !c->promises.n);
 	if (!is_empty && c->inner) {

@@ -592,6 +592,7 @@ struct rs_engine {
 
 	/* capture.c: of the program's engine, and of the one inside of a capture */
 	struct rs_capture *captures;
+	uint32_t open_captures;			      /* atomic: those that have not ended */
 	struct rs_launched *launches, **launches_end; /* atomic; with results to come, in order */
 	struct rs_engine *outer;		      /* NULL: this is the program's */
 	struct rs_capture *capture;

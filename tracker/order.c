@@ -322,7 +322,7 @@ void rs_engine_event_destroy(struct rs_engine *e, uint64_t event)
 {
 	struct rs_event *ev;
 
-	if (__atomic_load_n(&e->captures, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&e->open_captures, __ATOMIC_RELAXED))
 		rs_capture_event_gone(e, event);
 	if (!e->config.order || !__atomic_load_n(&e->nevents, __ATOMIC_RELAXED))
 		return;

@@ -160,7 +160,8 @@ static inline void kernel_q(unsigned q, const char *name, void (*fn)(struct rig_
 	unsigned i;
 
 	b->fn = fn;
-	memcpy(b->a, a, n * sizeof(*a));
+	if (n)
+		memcpy(b->a, a, n * sizeof(*a));
 	for (i = 0; i < n; i++)
 		x[i] = (struct rs_access){.addr = (uint64_t)(a[i].p + a[i].first),
 					  .bytes = a[i].n * 4,
