@@ -261,6 +261,11 @@ __attribute__((noinline)) static void visit_new(struct rs_callstate *c, struct r
 			i++;
 		s = i < t->spans.n ? &t->spans.v[i] : NULL;
 		if (s && s->off <= pos) {
+			if (s->loose) {
+				i = rs_loose_access(c, w, t, i, r, pos,
+						    rs_min64(end, s->off + s->len), read);
+				s = &t->spans.v[i];
+			}
 			if (read && s->cls == RS_CLASS_MAYBE) {
 				s->cls = RS_CLASS_AMBIGUOUS;
 				upgrade_claims(t, s->off, s->len);
@@ -288,6 +293,8 @@ __attribute__((noinline)) static void visit_new(struct rs_callstate *c, struct r
 		*s = (struct rs_span){.off = pos,
 				      .len = until - pos,
 				      .cls = (uint8_t)cls,
+				      .loose = read && cls == RS_CLASS_STATE && !region &&
+					       rs_access_of(c, r)->whole,
 				      .place = place_of(c, w, r)};
 		entered(c, w, t, r, pos, until - pos, cls, read);
 		pos = until;
@@ -312,7 +319,8 @@ static void visit(struct rs_callstate *c, struct rs_window *w, struct rs_range *
 	i = rs_span_at(t, r->off);
 	s = &t->spans.v[i];
 	if (i == t->spans.n || s->off > r->off || s->len - (r->off - s->off) < r->len ||
-	    (read && s->cls == RS_CLASS_MAYBE) || c->meeting.wanted) {
+	    (read && s->cls == RS_CLASS_MAYBE) || (s->loose && !rs_access_of(c, r)->whole) ||
+	    (s->loose && rs_access_of(c, r)->dir == RS_WRITE) || c->meeting.wanted) {
 		visit_new(c, w, t, r, read, i);
 		i = rs_span_at(t, r->off);
 		s = &t->spans.v[i];

@@ -125,6 +125,11 @@ int rs_window_is_last(const struct rs_engine *e, const struct rs_window *w);
 /* window.c: which forward a replay without a number repeats; its first call decides */
 void rs_window_resolve(const struct rs_callstate *c, struct rs_window *w);
 
+/* loose.c */
+uint32_t rs_loose_access(struct rs_callstate *c, struct rs_window *w, struct rs_touch *t,
+			 uint32_t i, const struct rs_range *r, uint64_t off, uint64_t end,
+			 int read);
+
 /* readers.c */
 void rs_readers_note(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r);
 
@@ -147,6 +152,10 @@ int rs_pair_made_product(const struct rs_callstate *c, const struct rs_window *w
 			 const struct rs_range *r);
 int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r,
 		      uint64_t off, uint64_t len);
+/* Does the call write through this argument to another place than the forward's same call? */
+enum rs_moved { RS_NOT_MOVED, RS_MOVED, RS_MOVED_UNKNOWN };
+enum rs_moved rs_pair_moved(const struct rs_callstate *c, const struct rs_window *w,
+			    const struct rs_range *r);
 int rs_pair_taken_over(struct rs_callstate *c, struct rs_window *w, struct rs_alloc *a,
 		       uint64_t off, uint64_t len);
 void rs_pair_products(struct rs_callstate *c, struct rs_window *w);

@@ -222,6 +222,7 @@ enum rs_class {
 struct rs_span {
 	uint64_t off, len;
 	uint8_t cls;
+	uint8_t loose; /* state, because it was read; but by nobody of whom is known how far: loose.c */
 	uint32_t place; /* forward: the access that touched it first, as its index in `accesses` */
 };
 
@@ -408,6 +409,7 @@ enum rs_hold_how {
 	RS_HOLD_RESTORE, /* it comes back (audit: should have been left) */
 	RS_HOLD_COMPARE, /* P3 stays; nobody can tell which of them is right */
 	RS_HOLD_BOTH,	 /* nobody can tell, but it was declared state: it comes back */
+	RS_UNHOLD,	 /* it is none after all */
 };
 
 struct rs_hold {
@@ -742,6 +744,9 @@ void rs_window_compare_kept(struct rs_oplist *l, uint32_t q, struct rs_window *w
 void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
 			  struct rs_alloc *a, uint64_t off, uint64_t len, enum rs_hold_how how,
 			  const struct rs_writer *writer);
+/* What of these bytes is held already is to be treated so from now on. */
+void rs_window_unhold(struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
+		      enum rs_hold_how how);
 void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_window *w);
 
 /* capture.c, capture_memory.c, capture_window.c */

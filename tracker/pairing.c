@@ -100,6 +100,16 @@ static void compare_scalars(const struct rs_callstate *c, struct rs_window *w,
 	rs_where_flags(c->e, w, RS_F_ARGUMENTS, &c->who);
 }
 
+/* Where in its allocation an argument points. */
+static uint64_t place_in(const struct rs_alloc *a, uint64_t addr)
+{
+	const struct rs_mapping *m = a->mappings;
+
+	while (m && addr - m->base >= m->bytes)
+		m = m->next;
+	return m ? m->off + addr - m->base : addr - a->base;
+}
+
 void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 {
 	struct rs_segment *s = w->seg;
@@ -123,15 +133,17 @@ void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 		const struct rs_access *x = rs_access_of(c, r);
 		uint8_t cls = x->dir & RS_WRITE ? r->cls : (uint8_t)RS_CLASS_NONE;
 
-		*la = (struct rs_logged_access){.serial = r->a->serial,
-						.off = r->off,
-						.len = r->len,
-						.dir = x->dir,
-						.slot = x->slot,
-						.piece = r->piece,
-						.cls = cls,
-						.exact = x->dense && !x->whole,
-						.whole = x->whole || x->how >= RS_HOW_REACHABLE};
+		*la = (struct rs_logged_access){
+			.serial = r->a->serial,
+			.off = r->off,
+			.len = r->len,
+			.dir = x->dir,
+			.slot = x->slot,
+			.piece = r->piece,
+			.cls = cls,
+			.at = x->whole && x->dir == RS_WRITE ? place_in(r->a, x->addr) : 0,
+			.exact = x->dense && !x->whole,
+			.whole = x->whole || x->how >= RS_HOW_REACHABLE};
 		c->follow_up |= cls == RS_CLASS_PRODUCT || cls == RS_CLASS_MAYBE;
 	}
 	lc->n = c->nranges;
@@ -290,6 +302,22 @@ int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct 
 		rs_where_want(c->e);
 	}
 	return 1;
+}
+
+enum rs_moved rs_pair_moved(const struct rs_callstate *c, const struct rs_window *w,
+			    const struct rs_range *r)
+{
+	const struct rs_access *x = rs_access_of(c, r);
+	const struct rs_logged_access *la;
+
+	if (!w->seg || w->matched_call != c->number)
+		return RS_MOVED_UNKNOWN;
+	la = logged_access(c, w, &w->seg->log.v[w->matched], r, RS_WRITE);
+	if (!la)
+		return RS_MOVED_UNKNOWN;
+	if (la->serial != r->a->serial || la->off != r->off || la->len != r->len)
+		return RS_MOVED;
+	return x->whole && la->at != place_in(r->a, x->addr) ? RS_MOVED : RS_NOT_MOVED;
 }
 
 /* Is any of these bytes a product of the forward? */

@@ -143,6 +143,51 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 	}
 }
 
+/* Bytes [off, end) of a hold become one of their own. 0: no memory. */
+static int part_hold(struct rs_window *w, const struct rs_hold *of, uint64_t off, uint64_t end)
+{
+	struct rs_hold copy = *of, *h;
+
+	if (off >= end)
+		return 1;
+	h = RS_PUSH(w->holds);
+	if (!h)
+		return 0;
+	*h = copy;
+	h->off = off;
+	h->len = end - off;
+	h->alloc->refs++;
+	h->keep->holds++;
+	return 1;
+}
+
+void rs_window_unhold(struct rs_window *w, struct rs_alloc *a, uint64_t off, uint64_t len,
+		      enum rs_hold_how how)
+{
+	uint32_t i, n = w->holds.n;
+
+	for (i = 0; i < n; i++) {
+		struct rs_hold *h = &w->holds.v[i];
+		uint64_t from = rs_max64(off, h->off), to = rs_min64(off + len, h->off + h->len);
+
+		if (h->alloc != a || from >= to || h->away || h->how == RS_UNHOLD)
+			continue;
+		if (h->keep->other_ver) { /* exchanged, which is taken back as a whole */
+			h->how = RS_HOLD_BOTH;
+			continue;
+		}
+		if (!part_hold(w, h, h->off, from) ||
+		    !part_hold(w, &w->holds.v[i], to, w->holds.v[i].off + w->holds.v[i].len)) {
+			w->rec->flags |= RS_F_INTERNAL;
+			return;
+		}
+		h = &w->holds.v[i];
+		h->off = from;
+		h->len = to - from;
+		h->how = (uint8_t)how;
+	}
+}
+
 static void missing(struct rs_engine *e, struct rs_replay *r, struct rs_alloc *a, uint64_t off,
 		    uint64_t len, enum rs_finding reason, const struct rs_writer *writer)
 {
@@ -450,6 +495,16 @@ static void compare_sample(struct rs_engine *e, struct rs_oplist *l, uint32_t q,
 	e->stats.sampled_bytes += claim->len;
 }
 
+/* What the forward found where it then made a product: whether anybody has read it cannot be told (loose.c). */
+static int made_there(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
+{
+	const struct rs_touch *t = rs_touch_of(w->seg->touches, a);
+	uint32_t i = t ? rs_span_at(t, off) : 0;
+
+	return t && i < t->spans.n && t->spans.v[i].off <= off &&
+	       t->spans.v[i].cls == RS_CLASS_PRODUCT;
+}
+
 /* One claim against the live bytes [off, end). */
 static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
 			struct rs_alloc *a, const struct rs_claim *c, uint64_t off, uint64_t end,
@@ -479,7 +534,8 @@ static void enter_claim(struct rs_engine *e, struct rs_oplist *l, uint32_t q, st
 		 * bytes alone. Host memory is not changed behind the host's back either.
 		 */
 		if (e->config.mode == RS_MODE_AUDIT || ambiguous || rs_alloc_is_volatile(a))
-			compare_entry(l, q, w, a, k, ambiguous, piece.ver == c->ver);
+			compare_entry(l, q, w, a, k, ambiguous || made_there(w, a, off),
+				      piece.ver == c->ver);
 		else
 			show_entry(e, l, q, w, a, k, off, until - off, reader);
 		off = until;
@@ -561,8 +617,9 @@ static int hand_over(struct rs_engine *e, struct rs_window *w, struct rs_hold *h
 		for (i = 0; other != w && i < other->holds.n; i++) {
 			struct rs_hold *o = &other->holds.v[i];
 
-			if (!o->away && o->alloc == h->alloc && o->off == h->off &&
-			    o->len == h->len && o->at > h->at && (!next || o->at < next->at))
+			if (!o->away && o->how != RS_UNHOLD && o->alloc == h->alloc &&
+			    o->off == h->off && o->len == h->len && o->at > h->at &&
+			    (!next || o->at < next->at))
 				next = o;
 		}
 	if (!next)
@@ -635,9 +692,12 @@ void rs_window_release(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 		if (h->away) {
 			/* P2 is there */
 		} else if (!h->alloc->dead && h->keep->state != RS_KEEP_FAILED) {
-			if (e->config.mode == RS_MODE_AUDIT || h->how != RS_HOLD_RESTORE)
+			if (e->config.mode == RS_MODE_AUDIT
+				    ? h->how != RS_UNHOLD
+				    : h->how == RS_HOLD_COMPARE || h->how == RS_HOLD_BOTH)
 				compare_after(e, l, q, w, h);
-			if (e->config.mode != RS_MODE_AUDIT && h->how != RS_HOLD_COMPARE)
+			if (e->config.mode != RS_MODE_AUDIT &&
+			    (h->how == RS_HOLD_RESTORE || h->how == RS_HOLD_BOTH))
 				put_back(e, l, q, w, h);
 		} else if (!h->alloc->dead) {
 			w->rec->flags |= RS_F_LOST;

@@ -38,8 +38,8 @@ struct look {
 };
 
 /* The forward's class for all of these bytes, which this access does not change; RS_CLASS_NONE: it is not so. */
-static inline uint8_t class_of(const struct look *k, const struct rs_alloc *a, uint64_t off,
-			       uint64_t len, int read)
+static inline uint8_t class_of(const struct look *k, const struct rs_access *x,
+			       const struct rs_alloc *a, uint64_t off, uint64_t len)
 {
 	const struct rs_touch *t = rs_touch_of(k->touches, a);
 	const struct rs_span *s;
@@ -53,7 +53,8 @@ static inline uint8_t class_of(const struct look *k, const struct rs_alloc *a, u
 		return RS_CLASS_NONE;
 	s = &t->spans.v[i];
 	if (off - s->off >= s->len || s->len - (off - s->off) < len ||
-	    (read && s->cls == RS_CLASS_MAYBE))
+	    (x->dir & RS_READ && s->cls == RS_CLASS_MAYBE) ||
+	    (s->loose && (!x->whole || x->dir == RS_WRITE)))
 		return RS_CLASS_NONE;
 	return s->cls;
 }
@@ -85,7 +86,7 @@ static inline int look_at(const struct look *k, const struct rs_access *x, struc
 		off = x->addr - a->base;
 		len = rs_min64(x->bytes, len - off);
 	}
-	cls = class_of(k, a, off, len, x->dir & RS_READ);
+	cls = class_of(k, x, a, off, len);
 	if (!cls)
 		return 0;
 	ext = a->ext.ext;

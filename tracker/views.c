@@ -74,7 +74,7 @@ static int touches(const struct rs_callstate *c, const struct rs_hold *h)
 /* Does the replay see bytes there that are not the program's? */
 static int is_shown(const struct rs_hold *h)
 {
-	return !h->away && h->how != RS_HOLD_COMPARE && !h->alloc->dead &&
+	return !h->away && h->how != RS_HOLD_COMPARE && h->how != RS_UNHOLD && !h->alloc->dead &&
 	       __atomic_load_n(&h->keep->state, __ATOMIC_RELAXED) != RS_KEEP_FAILED &&
 	       !rs_range_is_live(h->alloc, h->off, h->len, h->keep->ver);
 }

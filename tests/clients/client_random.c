@@ -11,7 +11,9 @@
  *
  *	replay STEP SEGMENT INVOCATION NUMBER entry=E after=A product=P
  *
- * for every replay that is run to its end: 1 where the state, by the model, is at its entry what the forward saw, after it what
+ * and `made STEP SEGMENT INVOCATION NUMBER same=S`, whether what a replay has made is what its forward made, whatever the model
+ * says. In every fourth program kernels of which nobody knows how far they reach work within a pool, so that what is state cannot be told.
+ * The first is printed for every replay: 1 where the state, by the model, is at its entry what the forward saw, after it what
  * it was before, and the product what the forward made; `bad STEP COUNT WHAT` for what differs from the model, and
  * `bytes DIGEST` of all that was looked at. Step numbers are 100 times the program's and the step's of three.
  * --flat: no replay within another window. --drop: without
@@ -44,7 +46,10 @@ struct action {
 struct pending {
 	unsigned segment, invocation, replays;
 	unsigned *p0[NSTATE], *made; /* bytes */
+	const struct look *look;     /* at what it made, or NULL */
 };
+
+struct look;
 
 static struct segment segments[NSEGMENT];
 static struct action actions[STEPS * NACTION];
@@ -83,13 +88,14 @@ static unsigned random_offset(unsigned id, const char *what, unsigned buf, unsig
 /* id: of the call in the program. in_segment: what is written first has to be state by its name. */
 static struct op random_op(unsigned id, int in_segment)
 {
-	static const enum op_kind inside[] = {OP_FILL, OP_COPY, OP_UPLOAD, OP_STORE, OP_MIX,
-					      OP_MIX,  OP_RED,	OP_MAKE,   OP_MAKE,  OP_CHAIN};
-	static const enum op_kind outside[] = {OP_FILL, OP_COPY, OP_UPLOAD, OP_MIX, OP_RED};
+	static const enum op_kind inside[] = {OP_FILL, OP_COPY, OP_UPLOAD, OP_STORE, OP_MIX, OP_MIX,
+					      OP_RED,  OP_MAKE, OP_MAKE,   OP_CHAIN, OP_POKE};
+	static const enum op_kind outside[] = {OP_FILL, OP_COPY, OP_UPLOAD,
+					       OP_MIX,	OP_RED,	 OP_POKE};
 	struct op o = {.id = id, .value = 1 + pick(id, 0, "value", 1000)};
 	int kernel;
 
-	o.kind = in_segment ? inside[pick(id, 0, "op", 10)] : outside[pick(id, 0, "op", 5)];
+	o.kind = in_segment ? inside[pick(id, 0, "op", 11)] : outside[pick(id, 0, "op", 6)];
 	o.d = pick(id, 1, "op", NSTATE);
 	o.s = pick(id, 2, "op", NSTATE);
 	o.t = pick(id, 3, "op", NSTATE);
@@ -156,13 +162,15 @@ struct look {
 	unsigned *got, *want, n;
 	const char *what;
 	unsigned number;
+	const struct look *like; /* what the forward made, which this replay should make again */
+	unsigned segment, replay;
 };
 
 static struct look looks[4096];
 static unsigned nlooks;
 
 /* The bytes of a buffer as they are at this point of the program; compared when the step is over. */
-static void look(struct buf *b, const char *what, unsigned number, unsigned at)
+static struct look *look(struct buf *b, const char *what, unsigned number, unsigned at)
 {
 	const struct way w = way_of(at + 77, 8, 1);
 	unsigned q = stream_for(at, &w);
@@ -171,7 +179,11 @@ static void look(struct buf *b, const char *what, unsigned number, unsigned at)
 
 	if (nlooks == sizeof(looks) / sizeof(*looks))
 		fail("looks", CUDA_ERROR_OUT_OF_MEMORY);
-	*l = (struct look){host_words(b->words), malloc(b->words * 4), b->words, what, number};
+	*l = (struct look){.got = host_words(b->words),
+			   .want = malloc(b->words * 4),
+			   .n = b->words,
+			   .what = what,
+			   .number = number};
 	memcpy(l->want, b->model, b->words * 4);
 	order_read(q, b);
 	if (w.now)
@@ -180,6 +192,7 @@ static void look(struct buf *b, const char *what, unsigned number, unsigned at)
 	else
 		MUST(cuMemcpyDtoHAsync(l->got, from, b->words * 4, streams[q]));
 	did_read(b, q, record(q));
+	return l;
 }
 
 static void compare_looks(void)
@@ -196,6 +209,9 @@ static void compare_looks(void)
 		if (wrong)
 			printf("bad %u %u %s %u word %u of %u: %u not %u\n", step_number, wrong,
 			       l->what, l->number, first, l->n, l->got[first], l->want[first]);
+		if (l->like)
+			printf("made %u p%u.seg%u %u %u same=%d\n", step_number, seed, l->segment,
+			       l->number, l->replay, !memcmp(l->got, l->like->got, l->n * 4));
 		free(l->want);
 	}
 	nlooks = 0;
@@ -260,12 +276,15 @@ static struct buf *window(const struct segment *s, unsigned n, unsigned id, unsi
 	return made;
 }
 
-static void after_window(struct buf *made, const char *what, unsigned number, unsigned id)
+static struct look *after_window(struct buf *made, const char *what, unsigned number, unsigned id)
 {
+	struct look *l = NULL;
+
 	if (pick(id, 0, "look after", 4))
-		look(made, what, number, id);
+		l = look(made, what, number, id);
 	if (pick(id, 0, "release after", 2))
 		release_product(made, id);
+	return l;
 }
 
 static void forward(unsigned segment, unsigned id, unsigned depth)
@@ -290,7 +309,7 @@ static void forward(unsigned segment, unsigned id, unsigned depth)
 	replayshim_forward_end();
 	memcpy(p->made, made->model, PRODUCT * 4);
 	if (!depth)
-		after_window(made, "product of forward", p->invocation, id);
+		p->look = after_window(made, "product of forward", p->invocation, id);
 }
 
 static void replay(unsigned which, unsigned id, unsigned depth)
@@ -298,6 +317,7 @@ static void replay(unsigned which, unsigned id, unsigned depth)
 	struct pending *p;
 	const struct segment *s;
 	unsigned *p2[NSTATE], n, number;
+	struct look *l;
 	struct buf *made;
 	int entry, after, made_same;
 	char name[24];
@@ -328,8 +348,12 @@ static void replay(unsigned which, unsigned id, unsigned depth)
 	if (preserve)
 		load_states(p2);
 	drop_states(p2);
-	if (!depth)
-		after_window(made, "product of replay", p->invocation, id);
+	l = depth ? NULL : after_window(made, "product of replay", p->invocation, id);
+	if (l && n == s->n) {
+		l->like = p->look;
+		l->segment = p->segment;
+		l->replay = number;
+	}
 }
 
 /* --- a step --------------------------------------------------------------------------------------- */
@@ -353,6 +377,44 @@ static void do_action(const struct action *a, unsigned id)
 		look(&state[a->op.d], "state", a->op.d, id);
 		break;
 	}
+}
+
+/* A second thread, whose windows and own stream are others; only one of them goes on. */
+static struct worker {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	const struct action *action;
+	unsigned id;
+} worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void *work(void *unused)
+{
+	(void)unused;
+	other_thread = 1;
+	MUST(cuCtxSetCurrent(context));
+	pthread_mutex_lock(&worker.lock);
+	for (;;) {
+		while (!worker.action)
+			pthread_cond_wait(&worker.changed, &worker.lock);
+		do_action(worker.action, worker.id);
+		worker.action = NULL;
+		pthread_cond_broadcast(&worker.changed);
+	}
+	return NULL;
+}
+
+static void do_elsewhere(const struct action *a, unsigned id)
+{
+	pthread_mutex_lock(&worker.lock);
+	if (!worker.thread && pthread_create(&worker.thread, NULL, work, NULL))
+		fail("thread", CUDA_ERROR_OUT_OF_MEMORY);
+	worker.action = a;
+	worker.id = id;
+	pthread_cond_broadcast(&worker.changed);
+	while (worker.action)
+		pthread_cond_wait(&worker.changed, &worker.lock);
+	pthread_mutex_unlock(&worker.lock);
 }
 
 static void end_step(void)
@@ -398,9 +460,13 @@ static void run_program(void)
 		if (is_dropped(2000 + i))
 			continue;
 		TELL("%u:\n", 2000 + i);
-		do_action(&actions[i], 10 + i);
+		if (pick(i, 0, "thread", 4))
+			do_action(&actions[i], 10 + i);
+		else
+			do_elsewhere(&actions[i], 10 + i);
 	}
 	end_step();
+	drop_graphs();
 	for (unsigned i = 0; i < NSTATE; i++)
 		drop_state(&state[i]);
 }

@@ -6,13 +6,14 @@
 #ifndef TESTS_CLIENTS_CLIENT_RANDOM_CALLS_H
 #define TESTS_CLIENTS_CLIENT_RANDOM_CALLS_H
 
-#include "tests/clients/client_random_memory.h"
+#include "tests/clients/client_random_graph.h"
 #include "tests/clients/client_random_ptx.h"
 
 enum op_kind {
 	OP_FILL,
 	OP_COPY,
 	OP_UPLOAD,
+	OP_POKE,  /* a word, by the stream itself */
 	OP_STORE, /* state from product */
 	OP_MIX,	  /* state from itself and a state */
 	OP_RED,
@@ -47,6 +48,7 @@ extern CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *);
 extern CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *);
 extern CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *, CUstream);
 extern CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *, CUstream);
+extern CUresult cuStreamWriteValue32_v2_ptsz(CUstream, dev, cuuint32_t, unsigned);
 extern CUresult cuMemsetD8Async_ptsz(dev, unsigned char, size_t, CUstream);
 extern CUresult cuMemsetD16Async_ptsz(dev, unsigned short, size_t, CUstream);
 extern CUresult cuMemsetD32Async_ptsz(dev, unsigned, size_t, CUstream);
@@ -54,7 +56,7 @@ extern CUresult cuMemsetD32_v2_ptds(dev, unsigned, size_t);
 extern CUresult cuMemsetD2D32Async_ptsz(dev, size_t, unsigned, size_t, size_t, CUstream);
 extern CUresult cuMemsetD2D8_v2_ptds(dev, size_t, unsigned char, size_t, size_t);
 
-static const char *const op_names[] = {"fill", "copy", "upload", "store",
+static const char *const op_names[] = {"fill", "copy", "upload", "poke", "store",
 				       "mix",  "red",  "make",	 "chain"};
 static const char *const memory_names[] = {"device",  "pitch", "slab",	"pool", "mapped",
 					   "aliased", "fresh", "async", "slot"};
@@ -71,7 +73,6 @@ static unsigned *host_area;
 static size_t host_used;
 #define HOST_WORDS (1u << 20)
 
-#define MAXOP 4096u
 static unsigned *source[MAXOP]; /* what a call uploads, the same each time */
 
 /* Host memory that stays as it is until the step is over. */
@@ -102,14 +103,18 @@ static unsigned *pageable_words(unsigned n)
  * which no stream means the thread's own (`own`), and by which of several.
  */
 struct way {
-	int now, own;
+	int now, own, graph;
 	unsigned how;
 };
 
 static struct way way_of(unsigned id, unsigned now, unsigned hows)
 {
-	return (struct way){!pick(id, 0, "now", now), !pick(id, 0, "own", 3),
-			    pick(id, 0, "how", hows)};
+	struct way w = {.now = now && !pick(id, 0, "now", now),
+			.own = !pick(id, 0, "own", 3),
+			.how = pick(id, 0, "how", hows)};
+
+	w.graph = !w.now && !pick(id, 0, "graph", 4);
+	return w;
 }
 
 /* Where it runs; a call that waits does so on the stream that is nobody's or the thread's. */
@@ -178,6 +183,18 @@ static void launch_ex(CUfunction f, unsigned blocks, CUstream s, void **params)
 	MUST(cuLaunchKernelEx(&config, f, params, NULL));
 }
 
+/* As before CUDA 4: nobody sees the arguments, so it may write anything. In vague programs only, between windows. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static void launch_old(CUfunction f, unsigned blocks, CUstream s, void *packed, unsigned bytes)
+{
+	MUST(cuFuncSetBlockShape(f, 32, 1, 1));
+	MUST(cuParamSetSize(f, bytes));
+	MUST(cuParamSetv(f, 0, packed, bytes));
+	MUST(cuLaunchGridAsync(f, (int)blocks, 1, s));
+}
+#pragma GCC diagnostic pop
+
 /* loose: nobody may know how far it reaches, which for a slab is all of it. */
 static void launch(const char *name, struct arguments a, unsigned id, const struct way *w,
 		   CUstream s, int loose)
@@ -189,7 +206,11 @@ static void launch(const char *name, struct arguments a, unsigned id, const stru
 	void **params = variant[0] && variant[1] == 's' ? packed : plain;
 	unsigned blocks = (a.n + 31) / 32;
 
-	if (w->own)
+	if (seed % 4 == 3 && id >= 2000 && !w->own && w->how == 3 && !variant[0])
+		launch_old(f, blocks, s, &a, sizeof(a));
+	else if (w->graph)
+		graph_kernel(id, f, blocks, params, w->own, s);
+	else if (w->own)
 		MUST(cuLaunchKernel_ptsz(f, blocks, 1, 1, 32, 1, 1, 0, s, params, NULL));
 	else if (w->how == 1 &&
 		 !(variant[0] && variant[1] == 'l')) /* its last is not in the struct */
@@ -219,7 +240,7 @@ static void kernel(const char *name, struct buf *d, unsigned doff, struct buf *s
 		   struct buf *t, unsigned toff, unsigned n, unsigned k, unsigned id, unsigned at,
 		   int loose)
 {
-	const struct way w = {0, !pick(id, 0, "own", 3), pick(id, 0, "how", 4)};
+	const struct way w = way_of(id, 0, 4);
 	unsigned q = stream_for(at, &w);
 	struct arguments a = {.d = place(d, at, "d") + doff * 4,
 			      .s = place(s, at, "s") + soff * 4,
@@ -350,12 +371,19 @@ static void upload_1d(dev d, const void *host, size_t bytes, const struct way *w
 
 static int is_batch(const struct shape *sh, const struct way *w)
 {
-	return !w->now && w->how % 4 == 2 && sh->rows > 0;
+	return !w->now && !w->graph && w->how % 4 == 2 && sh->rows > 0;
 }
 
 /* One copy of all rows, or one for each. */
-static void copy_device(const struct shape *sh, dev d, dev s, const struct way *w, CUstream stream)
+static void copy_device(const struct shape *sh, dev d, dev s, const struct way *w, CUstream stream,
+			unsigned id)
 {
+	const CUDA_MEMCPY3D p = strided(sh, d, s, NULL);
+
+	if (w->graph) {
+		graph_copy(id, &p, context, w->own, stream);
+		return;
+	}
 	if (sh->layers == 1 && w->how % 4 == 0)
 		copy_2d(sh, d, s, NULL, w, stream);
 	else if (w->how % 4 == 1)
@@ -391,7 +419,7 @@ static void copy(const struct shape *sh, struct buf *d, unsigned doff, struct bu
 		q %= 3; /* not on the stream that is nobody's */
 	order_write(q, d);
 	order_read(q, s);
-	copy_device(sh, to, from, &w, handle(q, &w));
+	copy_device(sh, to, from, &w, handle(q, &w), id);
 	e = record(q);
 	did_read(s, q, e);
 	did_write(d, e);
@@ -458,6 +486,20 @@ static void fill_1d(dev d, unsigned v, size_t words, const struct way *w, CUstre
 				 : cuMemsetD32Async(d, v, n, s));
 }
 
+static void fill_graph(const struct shape *sh, dev d, unsigned v, unsigned id, const struct way *w,
+		       CUstream s)
+{
+	unsigned size = 1u << w->how;
+	const CUDA_MEMSET_NODE_PARAMS p = {.dst = d,
+					   .pitch = sh->dpitch * 4,
+					   .value = size < 4 ? v & ((1u << 8 * size) - 1) : v,
+					   .elementSize = size,
+					   .width = sh->cols * 4 / size,
+					   .height = sh->rows};
+
+	graph_fill(id, &p, context, w->own, s);
+}
+
 /* The value is one byte four times, so that every width of the elements does the same. */
 static void fill(const struct shape *shape, struct buf *b, unsigned off, unsigned value,
 		 unsigned id, unsigned at)
@@ -469,7 +511,9 @@ static void fill(const struct shape *shape, struct buf *b, unsigned off, unsigne
 
 	sh.layers = 1;
 	order_write(q, b);
-	if (sh.rows > 1)
+	if (w.graph)
+		fill_graph(&sh, d, v, id, &w, handle(q, &w));
+	else if (sh.rows > 1)
 		fill_2d(&sh, d, v, &w, handle(q, &w));
 	else
 		fill_1d(d, v, sh.cols, &w, handle(q, &w));
@@ -478,13 +522,33 @@ static void fill(const struct shape *shape, struct buf *b, unsigned off, unsigne
 		memset(b->model + off + r * sh.dpitch, (int)byte, sh.cols * 4);
 }
 
+static void poke(struct buf *b, unsigned off, unsigned value, unsigned id, unsigned at)
+{
+	const struct way w = way_of(id, 0, 3);
+	unsigned q = stream_for(at, &w);
+	dev d = place(b, at, "d") + off * 4;
+	CUstreamBatchMemOpParams op = {.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
+						      .address = d,
+						      .value = value}};
+
+	order_write(q, b);
+	if (w.own)
+		MUST(cuStreamWriteValue32_v2_ptsz(handle(q, &w), d, value, 0));
+	else if (w.how == 0)
+		MUST(cuStreamWriteValue32(handle(q, &w), d, value, 0));
+	else
+		MUST(cuStreamBatchMemOp(handle(q, &w), 1, &op, 0));
+	did_write(b, record(q));
+	b->model[off] = value;
+}
+
 /* --- one call ------------------------------------------------------------------------------------- */
 
 /* made: what the window has made last, or NULL; a new one takes its place. */
 static void do_op(const struct op *o, struct buf **made, unsigned at)
 {
 	struct buf *d = &state[o->d], *s = &state[o->s], *t = &state[o->t], *p;
-	int loose = d->kind != M_SLAB && s->kind != M_SLAB && t->kind != M_SLAB;
+	int loose = seed % 4 == 3 || (d->kind != M_SLAB && s->kind != M_SLAB && t->kind != M_SLAB);
 
 	TELL("%u %s s%u(%s)+%u s%u(%s)+%u s%u+%u %ux%ux%u%s\n", o->id, op_names[o->kind], o->d,
 	     memory_names[d->kind], o->doff, o->s, memory_names[s->kind], o->soff, o->t, o->toff,
@@ -499,6 +563,9 @@ static void do_op(const struct op *o, struct buf **made, unsigned at)
 	case OP_UPLOAD:
 		upload(&o->shape, d, o->doff, o->id, at);
 		break;
+	case OP_POKE:
+		poke(d, o->doff, o->value, o->id, at);
+		break;
 	case OP_STORE:
 		copy(&o->shape, d, o->doff, *made, 0, o->id, at);
 		break;
@@ -509,7 +576,8 @@ static void do_op(const struct op *o, struct buf **made, unsigned at)
 		break;
 	case OP_MAKE:
 	case OP_CHAIN:
-		p = make_product(at, pick(at, 0, "making", 3), loose && o->kind == OP_MAKE);
+		p = make_product(at, pick(at, 0, "making", 3),
+				 loose && o->kind == OP_MAKE && seed % 4 != 3);
 		TELL("  product %zu (%s)\n", (size_t)(p - product), memory_names[p->kind]);
 		if (o->kind == OP_MAKE)
 			kernel("make", p, 0, s, o->soff, t, o->toff, PRODUCT, o->value, o->id, at,
