@@ -361,7 +361,7 @@ MUTATIONS = [
      "(l->calm | !write) == (k->calm | 1)", "(l->calm | 1) == (k->calm | 1)"),
     ("lately: an answer holds for any stream", "tracker/calm.c", "k->moment << 7 | (uint64_t)k->q << 1", "k->moment << 7"),
     ("lately: memory that is gone is there", "tracker/calm.c",
-     " && t->lately_generation[l - t->lately] == k->generation ? l", " ? l"),
+     " && t->lately_generation[l - t->lately] == generation ? l", " ? l"),
     ("lately: an entry is any address's", "tracker/calm.c", "\treturn addr - l->base < l->bytes;", "\treturn addr >= l->base && l->bytes;"),
     ("lately: mappings are met", "tracker/calm.c", ".alloc = rs_mapping_of(v) ? NULL : v}", ".alloc = (void *)((uintptr_t)v & ~1ull)}"),
     ("reach: any memory is that of the address", "tracker/calm.c",
