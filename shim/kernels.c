@@ -158,6 +158,7 @@ void rs_kernels_ctx_destroy(uint64_t ctx)
 	struct variables **at, *v;
 	struct rs_loaded *l;
 
+	rs_memo_void();
 	pthread_mutex_lock(&lock);
 	for (l = all; l; l = l->next) {
 		for (at = &l->variables; (v = *at) && v->ctx != ctx; at = &v->next)
@@ -244,6 +245,7 @@ void rs_kernels_left(struct rs_loaded *list, CUresult r)
 	struct rs_loaded *l, *next;
 	struct variables *v;
 
+	rs_memo_void(); /* a handle that is free may be another's soon */
 	for (l = list; l; l = next) {
 		next = l->next;
 		for (v = l->variables; v; v = v->next)
@@ -383,7 +385,7 @@ void rs_kernels_global(struct rs_tls *t, const void *owner, uint64_t addr, uint6
 	if (fresh && !rs_engine_lookup(rs_state.engine, addr, &base, &known))
 		RS_ENGINE(rs_engine_alloc(rs_state.engine, t->thread, q, addr, bytes,
 					  RS_ALLOC_GLOBAL));
-	else if (fresh)
+	if (fresh)
 		rs_memo_void();
 }
 

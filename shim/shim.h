@@ -164,10 +164,15 @@ struct rs_calm {
 };
 #define RS_CALM 128u
 
-/* The global variables of a module or library in a context, in a generation of addresses; see wrap_launch.c. */
+/*
+ * The global variables of a kernel's module or library in a context; see wrap_launch.c. A handle may come to be another
+ * module's: then the code is another.
+ */
 struct rs_variables {
-	const void *owner;
-	uint64_t ctx, generation; /* 0: an empty entry */
+	const void *owner, *code;
+	uint64_t ctx;
+	uint64_t generation; /* of addresses and descriptions (memo.h); 0: an empty entry */
+	uint64_t voided;     /* of descriptions */
 	const struct rs_global *at;
 	unsigned n;
 	uint8_t unnamed; /* there may be others */

@@ -263,35 +263,35 @@ static struct rs_variables *variables_at(struct rs_tls *t, const struct rs_kerne
 	return &t->variables[(h >> 4 ^ h >> 10) % RS_VARIABLES];
 }
 
-static int are_known(const struct rs_variables *v, const struct rs_kernel *k, uint64_t ctx,
-		     uint64_t generation)
+static int are_of(const struct rs_variables *v, const struct rs_kernel *k, uint64_t ctx)
 {
-	return v->owner == k->owner && v->ctx == ctx && v->generation == generation;
+	return v->owner == k->owner && v->code == k->code && v->ctx == ctx && v->generation;
 }
 
 /* As rs_kernels_globals, which takes a lock. generation: before anything was looked up for the call. */
 static const struct rs_variables *globals_of(struct rs_tls *t, const struct rs_kernel *k,
 					     uint64_t generation)
 {
+	uint64_t ctx = rs_ctx_current(t),
+		 voided = __atomic_load_n(&rs_memo_voided, __ATOMIC_ACQUIRE);
 	struct rs_variables *v = variables_at(t, k);
-	uint64_t ctx = rs_ctx_current(t);
 
-	if (are_known(v, k, ctx, generation))
+	if (are_of(v, k, ctx) && v->generation == generation)
 		return v;
-	v->generation = 0;
+	*v = (struct rs_variables){
+		.owner = k->owner, .code = k->code, .ctx = ctx, .voided = voided};
 	v->unnamed = (uint8_t)rs_kernels_globals(t, k, &v->at, &v->n);
-	v->owner = k->owner;
-	v->ctx = ctx;
 	v->generation = generation;
 	return v;
 }
 
-/* Certainly none that anybody has a name for. */
-static int are_none(struct rs_tls *t, const struct rs_kernel *k, uint64_t generation)
+/* Certainly none that anybody has a name for. That does not change with addresses: one that gets a name voids it. */
+static int are_none(struct rs_tls *t, const struct rs_kernel *k)
 {
 	const struct rs_variables *v = variables_at(t, k);
 
-	return are_known(v, k, rs_ctx_current(t), generation) && !v->n;
+	return are_of(v, k, rs_ctx_current(t)) && !v->n &&
+	       v->voided == __atomic_load_n(&rs_memo_voided, __ATOMIC_ACQUIRE);
 }
 
 /* Ranges from parameters and module. 0, or -errno: the call stays one that may do anything. */
@@ -430,14 +430,13 @@ static __attribute__((noinline)) uint64_t moment_by_ptx(struct rs_tls *t, const 
 }
 
 /* What the engine says of it by its arguments alone: a moment, or 0. */
-static inline uint64_t moment_of(struct rs_tls *t, const struct known *n, struct rs_queue q,
-				 uint64_t generation)
+static inline uint64_t moment_of(struct rs_tls *t, const struct known *n, struct rs_queue q)
 {
 	const struct rs_code *code = n->k->code;
 
 	if (rs_state.opt.strict || rs_tensormap_any())
 		return 0;
-	if (uses_globals(code) && !are_none(t, n->k, generation))
+	if (uses_globals(code) && !are_none(t, n->k))
 		return 0;
 	if (code->ptx)
 		return moment_by_ptx(t, n, q);
@@ -451,7 +450,7 @@ __attribute__((noinline)) static int is_calm_anew(struct rs_tls *t, const struct
 						  struct rs_queue q)
 {
 	uint64_t generation = rs_memo_generation(rs_engine_generation(rs_state.engine));
-	uint64_t moment = moment_of(t, n, q, generation);
+	uint64_t moment = moment_of(t, n, q);
 
 	if (moment && n->m)
 		rs_memo_calm(n->m, moment, q, generation);

@@ -13,6 +13,7 @@
 #include "tests/cubin_build.h"
 
 static char fatbin[32768];
+static int unread;
 
 #define HAZARD_MODULES fatbin
 #include "tests/clients/hazards_rig.h"
@@ -72,6 +73,7 @@ static uint8_t *machine_code(size_t *ret_size)
 	struct cubin_build b;
 	uint16_t data;
 
+	memset(info, 0, sizeof(info));
 	cubin_begin(&b);
 	kernel(&b, &info[0], "take", 1);
 	kernel(&b, &info[1], "tick", 2);
@@ -87,7 +89,7 @@ static uint8_t *machine_code(size_t *ret_size)
 	}
 	if (option("malloc"))
 		cubin_symbol(&b, "malloc", STB_GLOBAL, STT_FUNC, SHN_UNDEF, 0, 0);
-	if (option("unread"))
+	if (unread || option("unread"))
 		b.h.e_machine = EM_X86_64;
 	return cubin_end(&b, ret_size);
 }
@@ -232,13 +234,57 @@ static void contexts(void)
 	MUST(cuLibraryUnload(library));
 }
 
+static void take_of(CUmodule module, dev y)
+{
+	void *params[] = {&y};
+	CUfunction f;
+
+	MUST(cuModuleGetFunction(&f, module, "take"));
+	MUST(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+}
+
+/*
+ * A module that cannot be read is unloaded; the next one, which gets its handle sooner or later, has variables that have
+ * names. Nothing is allocated between them, which would void all that is known of addresses.
+ */
+static void reload(void)
+{
+	static char readable[sizeof(fatbin)];
+	dev x = STATE("state:x", 1, 21), y = alloc(1);
+	CUmodule module[64], old = NULL;
+	unsigned word, n = 0;
+
+	run_forward("other", -1, twice_segment, &x);
+	memcpy(readable, fatbin, sizeof(fatbin));
+	unread = 1;
+	build();
+	while (n < 64 && (n < 2 || module[n - 1] != old)) {
+		MUST(cuModuleLoadData(&old, fatbin));
+		for (unsigned i = 0; i < 3; i++)
+			take_of(old, y);
+		MUST(cuModuleUnload(old));
+		MUST(cuModuleLoadData(&module[n++], readable));
+	}
+	replayshim_forward_begin("layer", 0);
+	take_of(module[n - 1], y);
+	replayshim_forward_end();
+	take_of(module[n - 1], y);
+	replayshim_replay_begin("layer", 0);
+	take_of(module[n - 1], y);
+	replayshim_replay_end();
+	MUST(cuMemcpyDtoH(&word, y, 4));
+	tell("y", word);
+	while (n--)
+		MUST(cuModuleUnload(module[n]));
+	unread = 0;
+	build();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct hazard_case cases[] = {
-		{"take", take},
-		{"tick", tick},
-		{"twice", twice},
-		{"contexts", contexts},
+		{"take", take},		{"tick", tick},	    {"twice", twice},
+		{"contexts", contexts}, {"reload", reload},
 	};
 
 	nargs = argc;

@@ -40,6 +40,8 @@ CASES = [
     # A library has its own variables in each context.
     Case("contexts", dict(first=0, second=0, third=0), dict(first=0, second=0, third=0), {}, {},
          [("first", 0), ("second", 0), ("third", 0)]),
+    # A module gets the handle of one that was unloaded, of which less was known.
+    either("reload", unknown("RS014", "equal"), y=2),
     either("twice malloc", unknown("RS050"), y=42, counter=0),
 ]
 
