@@ -138,9 +138,11 @@ static void name_gone(int renamed)
 	rs_engine_region_drop(eng, (uint64_t)x, 8);
 	if (renamed)
 		rs_engine_region(eng, (uint64_t)x, 4, "state:other");
-	is_u64(count(rig_read("events.jsonl"), renamed ? "\"name\":\"other\"" : "\"name\":\"queue\""), 1,
-	       "state whose name is gone has it in the finding, unless there is a new one");
-	is_u64(count(rig_read("events.jsonl"), renamed ? "\"bytes\":4" : "\"bytes\":8"), 1, "all of it");
+	is_u64(count(rig_read("events.jsonl"),
+		     renamed ? "\"name\":\"other\"" : "\"name\":\"queue\""),
+	       1, "state whose name is gone has it in the finding, unless there is a new one");
+	is_u64(count(rig_read("events.jsonl"), renamed ? "\"bytes\":4" : "\"bytes\":8"), 1,
+	       "all of it");
 	rig_stop();
 }
 
