@@ -31,7 +31,7 @@ class Run:
 			self.rules.write_text(rules)
 			more["REPLAYSHIM_MARKERS"] = self.rules
 		p = subprocess.run([client], input=commands, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
-		                   env=environment(REPLAYSHIM_MODE=mode, REPLAYSHIM_OUT=self.dir, REPLAYSHIM_QUIET=1, **more))
+		                   errors="surrogateescape", env=environment(REPLAYSHIM_MODE=mode, REPLAYSHIM_OUT=self.dir, REPLAYSHIM_QUIET=1, **more))
 		self.out, self.err, self.status = p.stdout, p.stderr, p.returncode
 		self.stats = stats(self.dir)
 
@@ -108,6 +108,19 @@ r = Run(WRONG, 'forward "forward:(a)#b"\nstep "step:two"\n')
 same((r.err, r.stats["forwards"], r.stats["steps"]), ("", 2, 1), "a rule may make something of it")
 r = Run(lines(*[f"push forward:a#x{i}\npop" for i in range(20)]))
 same(r.err.count("looks like a marker"), 8, "not all of very many")
+
+# --- names that are no UTF-8 ------------------------------------------------------------------------
+
+LATIN = lines("region - state:m\udce9moire", "push forward:caf\udce9", "work 0", "pop", "push replay:caf\udce9", "work 0", "pop")
+audited = Run(LATIN, mode="audit", REPLAYSHIM_LEARN=1)
+same(audited.records(), [("café", 0, "divergence")], "a name in Latin-1 is that in UTF-8")
+learned = tmp / "latin.json"
+p = subprocess.run([BUILD / "replayctl", "contract", audited.dir, "-o", learned], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+contract = json.loads(learned.read_text()) if learned.exists() else {}
+same([(s["name"], [x["region"] for x in s["state"] if x.get("region")]) for s in contract.get("segments", [])], [("café", ["mémoire"])], "so it is in a contract")
+r = Run(LATIN, REPLAYSHIM_CONTRACT=learned)
+same((r.records(), [e["code"] for e in events(r.dir) if e["t"] == "finding" and e["code"] in ("RS080", "RS081")]), ([("café", 0, "match")], []),
+     "and the contract is that of the program")
 
 # --- nesting, balance -------------------------------------------------------------------------------
 
