@@ -299,6 +299,25 @@ static struct rs_price never_replayed(const struct rs_costs *c, uint32_t i)
 	return p;
 }
 
+/*
+ * The option with each restore that is possible. Only bytes that were overwritten as a whole can change places with what was kept
+ * of them (exact).
+ */
+static unsigned restores(const struct rs_costs *c, uint32_t i, enum rs_option option,
+			 const struct need *saved, const struct need *shown, int exact,
+			 struct rs_price *ret)
+{
+	unsigned n = 0;
+
+	ret[n++] = preserve(c, i, option, RS_RESTORE_COPY, saved, shown);
+	if (!exact)
+		return n;
+	ret[n++] = preserve(c, i, option, RS_RESTORE_SWAP, saved, shown);
+	if (c->segment[i].remap_bytes && c->rate[RS_RATE_REMAP].n)
+		ret[n++] = preserve(c, i, option, RS_RESTORE_REMAP, saved, shown);
+	return n;
+}
+
 unsigned rs_costs_prices(const struct rs_costs *c, uint32_t i, const struct rs_common *common,
 			 struct rs_price *ret)
 {
@@ -324,19 +343,13 @@ unsigned rs_costs_prices(const struct rs_costs *c, uint32_t i, const struct rs_c
 		ret[n++] = preserve(c, i, RS_OPTION_FREE, RS_RESTORE_COPY, &kept, &kept);
 		return n;
 	}
-	ret[n++] = preserve(c, i, RS_OPTION_UNDO, RS_RESTORE_COPY, &kept, &kept);
-	if (s->flags & RS_COST_UNSAFE || !kept.bytes)
+	if (s->flags & RS_COST_UNSAFE || !kept.bytes) {
+		ret[n++] = preserve(c, i, RS_OPTION_UNDO, RS_RESTORE_COPY, &kept, &kept);
 		return n;
-	ret[n++] = preserve(c, i, RS_OPTION_UNDO, RS_RESTORE_SWAP, &kept, &kept);
-	if (s->remap_bytes && c->rate[RS_RATE_REMAP].n)
-		ret[n++] = preserve(c, i, RS_OPTION_UNDO, RS_RESTORE_REMAP, &kept, &kept);
-	if (s->region_bytes) {
-		ret[n++] = preserve(c, i, RS_OPTION_REGIONS, RS_RESTORE_COPY, &regions, &kept);
-		ret[n++] = preserve(c, i, RS_OPTION_REGIONS, RS_RESTORE_SWAP, &regions, &kept);
 	}
-	ret[n++] = preserve(c, i, RS_OPTION_WHOLE, RS_RESTORE_COPY, &whole, &kept);
-	/* only bytes that were overwritten as a whole can change places with what was kept of them */
-	if (whole.bytes == kept.bytes)
-		ret[n++] = preserve(c, i, RS_OPTION_WHOLE, RS_RESTORE_SWAP, &whole, &kept);
-	return n;
+	n += restores(c, i, RS_OPTION_UNDO, &kept, &kept, 1, ret + n);
+	if (s->region_bytes)
+		n += restores(c, i, RS_OPTION_REGIONS, &regions, &kept, 1, ret + n);
+	return n +
+	       restores(c, i, RS_OPTION_WHOLE, &whole, &kept, whole.bytes == kept.bytes, ret + n);
 }

@@ -180,6 +180,23 @@ static void remapped(void)
 	 */
 	is_u64((uint64_t)v[3].time,
 	       1000 + 2 * (2048 + 2) + 2 * (100 + 1024) + 2 * 1025 + 5 * (1024 + 1), "its price");
+	ok(has(v, n, RS_OPTION_WHOLE, RS_RESTORE_REMAP) &&
+		   !has(v, n, RS_OPTION_REGIONS, RS_RESTORE_REMAP),
+	   "whole snapshots of what is overwritten as a whole can be, too");
+	c.segment[0].region_bytes = 4096;
+	c.segment[0].region_pieces = 2;
+	n = rs_costs_price(&c, 0, v);
+	for (unsigned i = 0; i < n; i++)
+		if (v[i].option == RS_OPTION_REGIONS && v[i].restore == RS_RESTORE_REMAP)
+			is_u64((uint64_t)v[i].time,
+			       1000 + 2 * (4096 + 2) + 2 * (100 + 1024) + 2 * 1025 + 5 * (1024 + 1),
+			       "regions: more is kept, the same is shown");
+	ok(has(v, n, RS_OPTION_REGIONS, RS_RESTORE_REMAP), "and so can regions");
+	c.segment[0].whole_bytes = 8192;
+	n = rs_costs_price(&c, 0, v);
+	ok(has(v, n, RS_OPTION_WHOLE, RS_RESTORE_COPY) &&
+		   !has(v, n, RS_OPTION_WHOLE, RS_RESTORE_REMAP),
+	   "not where parts are overwritten");
 	rs_costs_free(&c);
 	s.remap_bytes = UINT64_MAX;
 	is_u64((uint64_t)-rs_costs_put(&c, &s), EINVAL, "more bytes than exist are refused");
