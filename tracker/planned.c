@@ -27,7 +27,9 @@ struct entry {
 struct plan {
 	struct rs_plan_head head;
 	struct rs_queue q;
-	uint8_t remaps;	     /* some entries do */
+	uint32_t remaps;     /* so many entries do */
+	uint8_t exchanges;   /* some entries do, by swaps or what is mapped */
+	uint8_t blind;	     /* its first step was this run's, or is: nothing is measured yet */
 	struct entry *entry; /* by name and invocation */
 	uint64_t backward[]; /* by order: most bytes there */
 };
@@ -127,7 +129,8 @@ static int copy_plan(struct rs_queue q, const struct rs_plan_head *head,
 			return -EINVAL;
 		}
 		p->entry[i].plan = *x;
-		p->remaps |= x->restore == RS_RESTORE_REMAP;
+		p->remaps += x->restore == RS_RESTORE_REMAP;
+		p->exchanges |= x->restore != RS_RESTORE_COPY;
 		p->backward[x->order] = rs_max64(p->backward[x->order], x->backward);
 	}
 	if (head->n)
@@ -188,12 +191,14 @@ void rs_engine_plan_status(struct rs_engine *e, struct rs_plan_status *ret)
 
 /*
  * Of the plan's arena: what is kept where it can be mapped in another's place. That is taken as it is needed, and what is not
- * taken there may be taken elsewhere.
+ * taken there may be taken elsewhere. A run that has just begun, with a plan of another one's, does not know how much that is:
+ * then all is taken as it is needed.
  */
 static uint64_t frames_of(struct rs_engine *e, const struct plan *p)
 {
 	const struct rs_cost_entry *entry;
 	uint64_t bytes = 0;
+	uint32_t known = 0;
 
 	if (!p || !p->remaps)
 		return 0;
@@ -201,11 +206,28 @@ static uint64_t frames_of(struct rs_engine *e, const struct plan *p)
 	for (entry = e->costing->entries; entry; entry = entry->hh.next) {
 		const struct entry *x = find(p, entry->key.name, entry->key.invocation);
 
-		if (x && x->plan.restore == RS_RESTORE_REMAP)
-			bytes += entry->cost.remap_bytes;
+		if (!x || x->plan.restore != RS_RESTORE_REMAP)
+			continue;
+		bytes += entry->cost.remap_bytes;
+		known += entry->cost.steps > 0;
 	}
 	pthread_mutex_unlock(&e->lock);
+	if (known < p->remaps)
+		bytes = p->head.arena;
 	return rs_min64(bytes, p->head.arena) & ~255ull;
+}
+
+/* Is the plan made of what another run has measured, and has this one not measured so much? */
+static int is_blind(struct rs_engine *e, const struct plan *p)
+{
+	const struct rs_cost_entry *entry;
+	uint32_t known = 0;
+
+	pthread_mutex_lock(&e->lock);
+	for (entry = e->costing->entries; entry; entry = entry->hh.next)
+		known += entry->cost.steps && find(p, entry->key.name, entry->key.invocation);
+	pthread_mutex_unlock(&e->lock);
+	return p->exchanges && known < p->head.n;
 }
 
 /* What preserved state is to take from now on; see grow() in arena.c. */
@@ -241,6 +263,18 @@ static int reserve(struct rs_engine *e, const struct plan *p)
 	return have >= arena ? 0 : rs_arena_reserve(e, p->q, arena - have);
 }
 
+/*
+ * What was exchanged with a keep, and the replay writes to, was saved once more, for nobody knew yet that no replay would
+ * come after it. The next step is judged; the budget has been kept in any case.
+ */
+static struct plan *see_again(struct rs_planned_run *r, int *ret_reserve)
+{
+	r->current->blind = 0;
+	r->status.measured = r->status.predicted = 0;
+	*ret_reserve = 1;
+	return NULL;
+}
+
 /* The dry step of the current plan is over. engine.lock held. Returns the plan that is not needed any more. */
 static struct plan *judge(struct rs_planned_run *r, int *ret_reserve)
 {
@@ -248,6 +282,8 @@ static struct plan *judge(struct rs_planned_run *r, int *ret_reserve)
 
 	if (r->forwards != r->current->head.n || r->print != r->current->head.fingerprint)
 		r->status.state = RS_PLAN_REFUSED_SEGMENTS;
+	else if (r->current->blind)
+		return see_again(r, ret_reserve);
 	else if (r->status.measured > r->status.predicted)
 		r->status.state = RS_PLAN_REFUSED_PEAK;
 	else
@@ -267,6 +303,7 @@ static void take(struct rs_engine *e, struct rs_planned_run *r, struct plan *p)
 	struct plan *gone = NULL;
 	int err;
 
+	p->blind = (uint8_t)is_blind(e, p);
 	err = reserve(e, p);
 	if (err)
 		reserve(e, r->current);

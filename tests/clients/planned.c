@@ -2,13 +2,16 @@
 /*
  * A training loop that obeys plans: it asks for each segment whether to keep its activations. For tests/t/planned.t.
  *
- *	planned [--steps=N] [--segments=N] [--pause=MICROSECONDS] [--keep | --deaf] [--drift] [--children] [--hold=FILE]
+ *	planned [--steps=N] [--segments=N] [--pause=MICROSECONDS] [--keep | --deaf] [--drift] [--mapped] [--children]
+ *		[--hold=FILE]
  *
  * A segment's forward reads all of its state and its input, makes its activations in memory of their own, hands on an
  * output, and moves a few rows of the state on, in place. Backward adds the activations to the gradient; where they
  * were not kept, it runs the forward again. --keep keeps all (the reference), --deaf never asks and replays all.
  *
  * --drift: other rows in each step, so that no plan knows all that will be overwritten.
+ *
+ * --mapped: each state is a mapping of its own, which is read as a whole.
  *
  * Prints for each step: a digest of states and gradients, the most device memory that was in use (the tool's included; 0 on a
  * device that does not tell), how many segments were kept, and the microseconds of the step. Goes on after its last step for
@@ -27,6 +30,7 @@
 
 #define MOST	   64
 #define STATE	   (64u << 10)
+#define MAPPING	   (2u << 20)
 #define ACTIVATION (4u << 20)
 #define OUTPUT	   (16u << 10)
 #define ROW	   1024u
@@ -42,6 +46,7 @@ static struct segment {
 static CUfunction addto;
 static unsigned count = 6;
 static int keep_all, deaf, drift;
+static unsigned state_bytes = STATE;
 static uint64_t (*restart_peak)(int);
 static volatile sig_atomic_t signals;
 
@@ -57,9 +62,9 @@ static void compute(struct segment *s, long step, CUdeviceptr output)
 {
 	must(cuMemAlloc(&s->activation, ACTIVATION));
 	must(cuMemsetD32(s->activation, 7, WORDS(ACTIVATION)));
-	add(s->activation, s->state, WORDS(STATE));
-	add(s->activation + STATE, s->input, WORDS(OUTPUT));
-	must(cuMemcpyDtoD(output, s->activation + STATE - OUTPUT / 2, OUTPUT));
+	add(s->activation, s->state, WORDS(state_bytes));
+	add(s->activation + state_bytes, s->input, WORDS(OUTPUT));
+	must(cuMemcpyDtoD(output, s->activation + state_bytes - OUTPUT / 2, OUTPUT));
 	for (unsigned i = 0; i < ROWS; i++) {
 		unsigned row = ((drift ? (unsigned)step * 5 : 0) + i * 13) % (STATE / ROW);
 
@@ -182,6 +187,25 @@ static void look_for(pid_t mine, int signals_before)
 
 /* --- set-up ----------------------------------------------------------------------------------------- */
 
+static CUdeviceptr map_state(void)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+	};
+	const CUmemAccessDesc rw = {.location = prop.location,
+				    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle h;
+	CUdeviceptr p;
+
+	must(cuMemCreate(&h, MAPPING, &prop, 0));
+	must(cuMemAddressReserve(&p, MAPPING, 0, 0, 0));
+	must(cuMemMap(p, MAPPING, 0, h, 0));
+	must(cuMemSetAccess(p, MAPPING, &rw, 1));
+	must(cuMemRelease(h));
+	return p;
+}
+
 static void set_up(void)
 {
 	CUmodule module;
@@ -195,12 +219,15 @@ static void set_up(void)
 		char name[32];
 
 		snprintf(s->name, sizeof(s->name), "layer%u", i);
-		must(cuMemAlloc(&s->state, STATE));
+		if (state_bytes == MAPPING)
+			s->state = map_state();
+		else
+			must(cuMemAlloc(&s->state, STATE));
 		must(cuMemAlloc(&s->gradient, OUTPUT));
-		must(cuMemsetD32(s->state, i + 1, WORDS(STATE)));
+		must(cuMemsetD32(s->state, i + 1, WORDS(state_bytes)));
 		must(cuMemsetD32(s->gradient, 0, WORDS(OUTPUT)));
 		snprintf(name, sizeof(name), "state:%s", s->name);
-		replayshim_region_name(s->state, STATE, name);
+		replayshim_region_name(s->state, state_bytes, name);
 	}
 }
 
@@ -223,6 +250,8 @@ int main(int argc, char **argv)
 			keep_all = 1;
 		else if (!strcmp(argv[i], "--drift"))
 			drift = 1;
+		else if (!strcmp(argv[i], "--mapped"))
+			state_bytes = MAPPING;
 		else if (!strcmp(argv[i], "--deaf"))
 			deaf = 1;
 		else

@@ -250,7 +250,26 @@ def from_file():
 	ctl("planner", "--stop")
 
 
-for test in (budgets, drift, live, killed, job, by_itself, from_file):
+def remapped():
+	"""A plan of nothing but remapping, with each option: made of what was measured, obeyed, and within its budget."""
+	mapped = command("--mapped", "--deaf")
+	versions = dict(REPLAYSHIM_VERSIONS="buffers")  # all of a mapping is written then
+	run([CTL, "run", "-o", tmp / "mapped", "--", *mapped], tool=False, REPLAYSHIM_COSTS=1, **versions)
+	for option in ("undo", "whole"):
+		plan, out = tmp / f"{option}.json", tmp / f"mapped.{option}"
+		made = ctl("plan", tmp / "mapped", "--budget", "40MiB", "--allow", f"{option}:remap", "-o", plan)
+		if not ok(made.returncode == 0, f"{option}: a plan to remap is made", made.stdout + made.stderr):
+			continue
+		same([s["restore"] for s in json.loads(plan.read_text())["segments"]], ["remap"] * SEGMENTS, f"{option}: each segment's")
+		p = run([CTL, "run", "-o", out, "--plan", plan, "--", *mapped], tool=False, **versions)
+		r = Run(p.stdout, p.returncode, p.stderr, next(out.iterdir()))
+		r.right(f"{option}: remapped", STEPS, "--mapped")
+		ok(r.plans and r.plans[-1]["state"] == "in-force", f"{option}: the plan is in force", r.plans)
+		same(stats(r.out).get("remaps"), SEGMENTS * STEPS, f"{option}: each replay is shown its state by remapping")
+		ok(max(r.peaks) <= 40 * MIB, f"{option}: within the budget", r.peaks)
+
+
+for test in (budgets, drift, live, killed, job, by_itself, from_file, remapped):
 	if not sys.argv[1:] or test.__name__ in sys.argv[1:]:
 		test()
 done()
