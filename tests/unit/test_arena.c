@@ -100,10 +100,36 @@ static void ordered(void)
 	rig_stop();
 }
 
+/* Under a plan: its arena is one context's, and another one takes what the budget leaves beside the peak, and no more. */
+static void other_context(void)
+{
+	struct rs_block *b, *c;
+
+	rig_start(RS_MODE_PRESERVE);
+	rs_queue_id(eng, thr, RIG_Q(1));
+	rs_queue_id(eng, thr, (struct rs_queue){.ctx = 2, .stream = 2});
+	eng->is_planned = 1;
+	eng->planned_bytes = 1u << 20;
+	eng->planned_most = (1u << 20) + (256u << 10);
+	ok(!rs_arena_reserve(eng, RIG_Q(1), 1u << 20), "an arena is reserved");
+	b = rs_block_get(eng, 1, 128u << 10);
+	ok(b && b->chunk->ctx == 2, "the other context's bytes lie in memory of its own");
+	ok(!rs_block_get(eng, 1, 256u << 10), "up to the budget");
+	ok(eng->block_bytes <= eng->planned_most, "which is kept");
+	c = rs_block_get(eng, 0, 512u << 10);
+	ok(c && c->chunk->ctx == 1, "the arena is there all the same");
+	rs_block_put(eng, b);
+	rs_block_put(eng, c);
+	rs_engine_trim(eng);
+	eng->is_planned = 0;
+	rig_stop();
+}
+
 int main(void)
 {
 	random_blocks(0);
 	random_blocks(5u << 20);
 	ordered();
+	other_context();
 	return tap_done();
 }
