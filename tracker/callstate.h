@@ -152,7 +152,10 @@ int rs_pair_made_product(const struct rs_callstate *c, const struct rs_window *w
 			 const struct rs_range *r);
 int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r,
 		      uint64_t off, uint64_t len);
-/* Does the call write through this argument to another place than the forward's same call? */
+/*
+ * Does the call write through this argument to another place than the forward's same call? Where nobody knows how far it
+ * reaches, it is the same one only if the forward has read from there, too.
+ */
 enum rs_moved { RS_NOT_MOVED, RS_MOVED, RS_MOVED_UNKNOWN };
 enum rs_moved rs_pair_moved(const struct rs_callstate *c, const struct rs_window *w,
 			    const struct rs_range *r);

@@ -5,8 +5,8 @@
  * product there, as any first write may.
  *
  * A forward's product is one if all of it is certainly written; a replay's, too, if the forward's same call wrote elsewhere.
- * Where the replay writes to the same place, or nobody knows to which bytes, it cannot be told; but a write that reaches the
- * same buffer as the forward's, nobody knows how far into it, is one to state, as ever (rows of a table that are looked up).
+ * Where the replay writes to the same place, or nobody knows to which bytes, it cannot be told; but a write to the same buffer
+ * as the forward's, from which the forward has read in the same way, is one to state (rows of a table that are looked up).
  *
  * Callers: access.c, with engine.lock held.
  */

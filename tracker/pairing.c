@@ -133,17 +133,16 @@ void rs_pair_log(struct rs_callstate *c, struct rs_window *w)
 		const struct rs_access *x = rs_access_of(c, r);
 		uint8_t cls = x->dir & RS_WRITE ? r->cls : (uint8_t)RS_CLASS_NONE;
 
-		*la = (struct rs_logged_access){
-			.serial = r->a->serial,
-			.off = r->off,
-			.len = r->len,
-			.dir = x->dir,
-			.slot = x->slot,
-			.piece = r->piece,
-			.cls = cls,
-			.at = x->whole && x->dir == RS_WRITE ? place_in(r->a, x->addr) : 0,
-			.exact = x->dense && !x->whole,
-			.whole = x->whole || x->how >= RS_HOW_REACHABLE};
+		*la = (struct rs_logged_access){.serial = r->a->serial,
+						.off = r->off,
+						.len = r->len,
+						.dir = x->dir,
+						.slot = x->slot,
+						.piece = r->piece,
+						.cls = cls,
+						.at = x->whole ? place_in(r->a, x->addr) : 0,
+						.exact = x->dense && !x->whole,
+						.whole = x->whole || x->how >= RS_HOW_REACHABLE};
 		c->follow_up |= cls == RS_CLASS_PRODUCT || cls == RS_CLASS_MAYBE;
 	}
 	lc->n = c->nranges;
@@ -304,6 +303,20 @@ int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct 
 	return 1;
 }
 
+/* Has the forward, up to its n-th call, read nobody knows how much from just there? */
+static int read_from(const struct rs_segment *s, uint32_t n, const struct rs_alloc *a, uint64_t at)
+{
+	uint32_t i, end = s->log.v[n].first + s->log.v[n].n;
+
+	for (i = 0; i < end; i++) {
+		const struct rs_logged_access *la = &s->accesses.v[i];
+
+		if (la->dir & RS_READ && la->whole && la->serial == a->serial && la->at == at)
+			return 1;
+	}
+	return 0;
+}
+
 enum rs_moved rs_pair_moved(const struct rs_callstate *c, const struct rs_window *w,
 			    const struct rs_range *r)
 {
@@ -317,7 +330,11 @@ enum rs_moved rs_pair_moved(const struct rs_callstate *c, const struct rs_window
 		return RS_MOVED_UNKNOWN;
 	if (la->serial != r->a->serial || la->off != r->off || la->len != r->len)
 		return RS_MOVED;
-	return x->whole && la->at != place_in(r->a, x->addr) ? RS_MOVED : RS_NOT_MOVED;
+	if (!x->whole)
+		return RS_NOT_MOVED;
+	if (la->at != place_in(r->a, x->addr))
+		return RS_MOVED;
+	return read_from(w->seg, w->matched, r->a, la->at) ? RS_NOT_MOVED : RS_MOVED_UNKNOWN;
 }
 
 /* Is any of these bytes a product of the forward? */
