@@ -331,7 +331,7 @@ MUTATIONS = [
     ("steady: what is claimed is overwritten", "tracker/steady.c", " || ext->claimed))", "))"),
     ("steady: a part stands for the whole", "tracker/steady.c", "ext->len != len || ", ""),
     ("steady: what was written in part is read", "tracker/steady.c",
-     " ||\n\t    (read && s->cls == RS_CLASS_MAYBE))", ")"),
+     "(x->dir & RS_READ && s->cls == RS_CLASS_MAYBE)", "0"),
     ("steady: races are not seen", "tracker/steady.c",
      "if (x->dir & RS_READ && k->tick && !is_ordered(", "if (0 && !is_ordered("),
     ("steady: races with the first extent only", "tracker/steady.c", "if (x->off + x->len >= end)", "if (1)"),
