@@ -224,6 +224,11 @@ static void forget_unloaded(void)
 		flush(*space, 0, 0);
 }
 
+static int is_ours(const void *ip)
+{
+	return (uintptr_t)ip >= own_from && (uintptr_t)ip < own_to;
+}
+
 unsigned rs_where_native(uint64_t *ret_ip, unsigned most)
 {
 	void *ip[RS_WHERE_MOST + OWN_FRAMES];
@@ -236,7 +241,9 @@ unsigned rs_where_native(uint64_t *ret_ip, unsigned most)
 	n = unwind(ip, (int)(most + OWN_FRAMES));
 	if (__atomic_load_n(&is_gone, __ATOMIC_RELAXED))
 		return 0;
-	while (from < n && (uintptr_t)ip[from] >= own_from && (uintptr_t)ip[from] < own_to)
+	if (n > 1 && !is_ours(ip[0]) && is_ours(ip[1])) /* a sanitizer's own backtrace() */
+		from++;
+	while (from < n && is_ours(ip[from]))
 		from++;
 	for (k = 0; k < most && from < n && ip[from]; k++, from++)
 		ret_ip[k] = (uintptr_t)ip[from];
