@@ -14,7 +14,7 @@ struct rs_words;
 /* The forward's calls, to pair with the replay's. */
 struct rs_logged_access {
 	uint64_t serial, off, len;
-	uint64_t at; /* where the argument points, if nobody knows how far it reaches */
+	uint64_t at;		 /* where the argument points, if nobody knows how far it reaches */
 	uint8_t dir, cls, exact; /* cls: of writes; exact: bounds known, digest comparable */
 	uint8_t whole;		 /* nobody knows which of these bytes */
 	uint16_t slot, piece;
