@@ -148,6 +148,8 @@ void rs_view_call(struct rs_callstate *c, struct rs_thread *t);
 /* pairing.c */
 void rs_pair_log(struct rs_callstate *c, struct rs_window *w);
 void rs_pair_match(struct rs_callstate *c, struct rs_window *w);
+/* Does the call read what it writes to r, through the same argument? */
+int rs_pair_also_read(const struct rs_callstate *c, const struct rs_range *r);
 int rs_pair_made_product(const struct rs_callstate *c, const struct rs_window *w,
 			 const struct rs_range *r);
 int rs_pair_relocated(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r,

@@ -60,7 +60,7 @@ uint32_t rs_loose_access(struct rs_callstate *c, struct rs_window *w, struct rs_
 	struct rs_span *s;
 
 	/* what the call reads through the same argument is what it writes to */
-	if (x->whole && (read || x->dir & RS_READ))
+	if (x->whole && (read || rs_pair_also_read(c, r)))
 		return i;
 	cls = read ? RS_CLASS_STATE : written_class(c, w, r);
 	if (!read && cls == RS_CLASS_STATE)

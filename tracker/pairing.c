@@ -266,13 +266,28 @@ forward_read(const struct rs_callstate *c, const struct rs_window *w, const stru
 	return logged_access(c, w, &w->seg->log.v[w->matched], r, RS_READ);
 }
 
-/* A write to r: has the forward made a product by it, in this very call? */
+int rs_pair_also_read(const struct rs_callstate *c, const struct rs_range *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->nranges; i++) {
+		const struct rs_range *o = &c->range[i];
+
+		if (rs_access_of(c, o)->dir & RS_READ &&
+		    rs_access_of(c, o)->slot == rs_access_of(c, r)->slot && o->a == r->a &&
+		    o->off < r->off + r->len && r->off < o->off + o->len)
+			return 1;
+	}
+	return 0;
+}
+
+/* A write to r: has the forward made a product by it, in this very call? What is also read is changed, not made. */
 int rs_pair_made_product(const struct rs_callstate *c, const struct rs_window *w,
 			 const struct rs_range *r)
 {
 	const struct rs_logged_access *la;
 
-	if (!w->seg || w->matched_call != c->number)
+	if (!w->seg || w->matched_call != c->number || rs_pair_also_read(c, r))
 		return 0;
 	la = logged_access(c, w, &w->seg->log.v[w->matched], r, RS_WRITE);
 	return la && (la->cls == RS_CLASS_PRODUCT || la->cls == RS_CLASS_MAYBE);
