@@ -281,16 +281,28 @@ int rs_pair_also_read(const struct rs_callstate *c, const struct rs_range *r)
 	return 0;
 }
 
+/* Was this write the forward's first access to what it wrote, and that a product by it? */
+static int has_made(const struct rs_segment *s, const struct rs_logged_access *la)
+{
+	const struct rs_touch *t = rs_touch_find(s->touches, la->serial);
+	uint32_t i = t ? rs_span_at(t, la->off) : 0;
+
+	if (!t || i == t->spans.n || t->spans.v[i].off > la->off)
+		return 0;
+	return (la->cls == RS_CLASS_PRODUCT || la->cls == RS_CLASS_MAYBE) &&
+	       &s->accesses.v[t->spans.v[i].place] == la;
+}
+
 /* A write to r: has the forward made a product by it, in this very call? What is also read is changed, not made. */
 int rs_pair_made_product(const struct rs_callstate *c, const struct rs_window *w,
 			 const struct rs_range *r)
 {
 	const struct rs_logged_access *la;
 
-	if (!w->seg || w->matched_call != c->number || rs_pair_also_read(c, r))
+	if (!w->seg || w->matched_call != c->number)
 		return 0;
 	la = logged_access(c, w, &w->seg->log.v[w->matched], r, RS_WRITE);
-	return la && (la->cls == RS_CLASS_PRODUCT || la->cls == RS_CLASS_MAYBE);
+	return la && has_made(w->seg, la);
 }
 
 /*

@@ -20,6 +20,11 @@ static void set7(struct rig_arg *a)
 	a[0].p[0] = 7;
 }
 
+static void count_up(struct rig_arg *a)
+{
+	a[0].p[0]++;
+}
+
 /*
  * The forward reads a buffer and makes a product in m. Then the program binds the buffer anew: it lies in m, which was free
  * again. The replay reads it there and frees it, so that its product comes to lie in m, too.
@@ -49,8 +54,32 @@ static void product_in_state(enum rs_mode mode, int same_buffer)
 	rig_stop();
 }
 
+/* State that the first run sets up, and each run counts up: nothing was handed out again. */
+static void set_up_lazily(void)
+{
+	uint32_t *m, *y;
+
+	rig_start(RS_MODE_PRESERVE);
+	STEP(1);
+	m = words(1), y = words(1);
+	PUSH("forward:f");
+	KERNEL(set7, W_(m, 1));
+	KERNEL(count_up, RW_(m, 1));
+	KERNEL(times2, W_(y, 1), R_(m, 1));
+	POP();
+	PUSH("replay:f");
+	KERNEL(count_up, RW_(m, 1));
+	KERNEL(times2, W_(y, 1), R_(m, 1));
+	POP();
+	is_u64(count(rig_read("records.jsonl"), "\"match\""), 0, "set up once: no match");
+	fake_drain();
+	is_u64(*m, 8, "but state, which is counted up once");
+	rig_stop();
+}
+
 int main(void)
 {
+	set_up_lazily();
 	product_in_state(RS_MODE_AUDIT, 0);
 	product_in_state(RS_MODE_PRESERVE, 0);
 	product_in_state(RS_MODE_AUDIT, 1);
