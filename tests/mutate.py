@@ -23,7 +23,7 @@ WORKERS = os.cpu_count() or 1
 CPU_SECONDS = 60  # a test takes a few
 TESTS = ["test_engine_steady", "test_ere", "test_pattern", "test_engine_ranges",
          "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_refused", "test_engine_readers", "test_engine_places",
-         "test_engine_notes", "test_arena", "test_capture", "test_checks", "test_engine_reuse", "test_engine_loose",
+         "test_engine_notes", "test_arena", "test_capture", "test_checks", "test_engine_views", "test_engine_reuse", "test_engine_loose",
          "test_engine_options", "test_engine_calm", "test_engine_words", "test_engine_costs", "test_gather", "test_gather_random", "test_terms", "test_contract",
          "test_engine_where", "test_engine_stall", "test_remap", "test_engine_random", "test_engine_faults"]
 
@@ -128,6 +128,10 @@ MUTATIONS = [
      "if (w->kind == RS_WINDOW_FORWARD && cls != RS_CLASS_PRODUCT", "if (cls != RS_CLASS_PRODUCT"),
     ("reuse: a finding forgets the name that its state had", "tracker/compare.c",
      "\tif (!region && off - c->region.off < c->region.len)", "\tif (0)"),
+    ("views: what another replay is shown counts as seen", "tracker/views.c",
+     " && !is_anothers(c->e, w, a, at))", ")"),
+    ("views: a hold that has changed nothing comes back over a write", "tracker/views.c",
+     "} else if (comes_back(h) && touches(c, h, RS_WRITE)) {", "} else if (0) {"),
     ("snapshot block reused before its readers are done", "tracker/arena.c",
      "\tif (rs_order_now(e, users, q)) {", "\tif (0) {"),
     ("two blocks of the arena overlap", "tracker/arena.c",

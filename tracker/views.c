@@ -58,25 +58,32 @@ static int is_in(const struct rs_engine *e, const struct rs_thread *t, const str
 	return x != NULL;
 }
 
-static int touches(const struct rs_callstate *c, const struct rs_hold *h)
+/* dir: RS_WRITE, or both: in any way. */
+static int touches(const struct rs_callstate *c, const struct rs_hold *h, int dir)
 {
 	uint32_t i;
 
 	for (i = 0; i < c->nranges; i++) {
 		const struct rs_range *r = &c->range[i];
 
-		if (r->a == h->alloc && r->off < h->off + h->len && h->off < r->off + r->len)
+		if (rs_access_of(c, r)->dir & dir && r->a == h->alloc && r->off < h->off + h->len &&
+		    h->off < r->off + r->len)
 			return 1;
 	}
 	return c->call->everything;
 }
 
+/* Will the replay's end put P2 there? */
+static int comes_back(const struct rs_hold *h)
+{
+	return !h->away && h->how != RS_HOLD_COMPARE && h->how != RS_UNHOLD && !h->alloc->dead &&
+	       __atomic_load_n(&h->keep->state, __ATOMIC_RELAXED) != RS_KEEP_FAILED;
+}
+
 /* Does the replay see bytes there that are not the program's? */
 static int is_shown(const struct rs_hold *h)
 {
-	return !h->away && h->how != RS_HOLD_COMPARE && h->how != RS_UNHOLD && !h->alloc->dead &&
-	       __atomic_load_n(&h->keep->state, __ATOMIC_RELAXED) != RS_KEEP_FAILED &&
-	       !rs_range_is_live(h->alloc, h->off, h->len, h->keep->ver);
+	return comes_back(h) && !rs_range_is_live(h->alloc, h->off, h->len, h->keep->ver);
 }
 
 void rs_view_plans(struct rs_alloc *a)
@@ -303,6 +310,24 @@ static void keep_seen(struct rs_callstate *c, struct rs_window *w, struct rs_all
 	w->away++;
 }
 
+/* Is what lies there shown to another replay? Then that one holds what w has seen, and puts it back. */
+static int is_anothers(const struct rs_engine *e, const struct rs_window *w,
+		       const struct rs_alloc *a, uint64_t at)
+{
+	const struct rs_window *o;
+	uint32_t i;
+
+	for (o = e->replays; o; o = o->next_replay) {
+		for (i = 0; o != w && i < o->holds.n; i++) {
+			const struct rs_hold *h = &o->holds.v[i];
+
+			if (h->alloc == a && at - h->off < h->len && is_shown(h))
+				return 1;
+		}
+	}
+	return 0;
+}
+
 /* All of that in bytes of one allocation. */
 static void keep_all_seen(struct rs_callstate *c, struct rs_window *w, struct rs_alloc *a,
 			  uint64_t off, uint64_t end)
@@ -325,7 +350,7 @@ static void keep_all_seen(struct rs_callstate *c, struct rs_window *w, struct rs
 		while (at < to) {
 			struct rs_ext x = a->ext.ext[rs_extmap_at(&a->ext, at)];
 
-			if (!rs_window_holds(w, a, at))
+			if (!rs_window_holds(w, a, at) && !is_anothers(c->e, w, a, at))
 				keep_seen(c, w, a, &x);
 			at = x.off + x.len;
 		}
@@ -386,15 +411,30 @@ static void forget_aside(struct rs_engine *e, struct rs_window *w, uint32_t i)
 	rs_alloc_unref(e, s.alloc);
 }
 
-/* The i-th hold of w goes; what the program has there now is held in its place. */
-static void come_back(struct rs_callstate *c, struct rs_window *w, uint32_t i)
+/* The i-th hold of w goes. What it holds is the caller's until let_go. */
+static struct rs_hold take_hold(struct rs_window *w, uint32_t i)
 {
 	struct rs_hold h = w->holds.v[i];
 
 	w->holds.v[i] = w->holds.v[--w->holds.n];
-	w->away--;
+	w->away -= h.away;
 	if (!rs_window_unheld(w, h.alloc, h.off, h.len))
 		w->rec->flags |= RS_F_LOST;
+	return h;
+}
+
+static void let_go(struct rs_engine *e, const struct rs_hold *h)
+{
+	h->keep->holds--;
+	rs_keep_collect(e, h->alloc, h->keep);
+	rs_alloc_unref(e, h->alloc);
+}
+
+/* In place of the i-th hold of w, which is away, what the program has there now is held. */
+static void come_back(struct rs_callstate *c, struct rs_window *w, uint32_t i)
+{
+	struct rs_hold h = take_hold(w, i);
+
 	if (!h.alloc->dead) {
 		rs_oplist_order(c->l, rs_touched(c->e, h.alloc), c->q);
 		rs_window_hold_range(c->e, c->l, c->q, w, h.alloc, h.off, h.len,
@@ -412,9 +452,7 @@ static void come_back(struct rs_callstate *c, struct rs_window *w, uint32_t i)
 		forget_aside(c->e, w, i);
 	}
 	rs_fence(c->e, h.alloc, c->q, w->rec);
-	h.keep->holds--;
-	rs_keep_collect(c->e, h.alloc, h.keep);
-	rs_alloc_unref(c->e, h.alloc);
+	let_go(c->e, &h);
 }
 
 void rs_view_returns(struct rs_callstate *c, struct rs_window *w)
@@ -422,7 +460,7 @@ void rs_view_returns(struct rs_callstate *c, struct rs_window *w)
 	uint32_t i;
 
 	for (i = 0; w->away && i < w->holds.n;) {
-		if (w->holds.v[i].away && touches(c, &w->holds.v[i]))
+		if (w->holds.v[i].away && touches(c, &w->holds.v[i], RS_READ | RS_WRITE))
 			come_back(c, w, i);
 		else
 			i++;
@@ -440,10 +478,33 @@ void rs_view_over(struct rs_engine *e, struct rs_window *w)
 
 /* --- calls -------------------------------------------------------------------------------------- */
 
+/*
+ * The replay makes room for the call. Where it holds P2, but has changed nothing since (it was refused a call, or its bytes are
+ * the program's again), what is written now is P2: the hold goes, and what the replay has seen is kept as anywhere else.
+ */
+static void make_room(struct rs_callstate *c, struct rs_window *w)
+{
+	uint32_t i = 0;
+
+	while (i < w->holds.n) {
+		struct rs_hold *h = &w->holds.v[i];
+
+		if (is_shown(h) && touches(c, h, RS_READ | RS_WRITE)) {
+			step_aside(c, w, h);
+		} else if (comes_back(h) && touches(c, h, RS_WRITE)) {
+			struct rs_hold gone = take_hold(w, i);
+
+			let_go(c->e, &gone);
+			continue;
+		}
+		i++;
+	}
+}
+
 static void others_step_aside(struct rs_callstate *c, const struct rs_thread *t)
 {
 	struct rs_window *w;
-	uint32_t i, fenced = 0;
+	uint32_t fenced = 0;
 
 	for (w = c->e->replays; w; w = w->next_replay) {
 		if (is_in(c->e, t, w))
@@ -456,11 +517,11 @@ static void others_step_aside(struct rs_callstate *c, const struct rs_thread *t)
 					__atomic_load_n(&c->e->fence_queues, __ATOMIC_RELAXED),
 					NULL, c->q);
 		}
-		for (i = 0; i < w->holds.n; i++)
-			if (is_shown(&w->holds.v[i]) && touches(c, &w->holds.v[i]))
-				step_aside(c, w, &w->holds.v[i]);
-		keep_what_is_written(c, w);
+		make_room(c, w);
 	}
+	for (w = c->e->replays; w; w = w->next_replay)
+		if (!is_in(c->e, t, w))
+			keep_what_is_written(c, w);
 }
 
 /* Is anybody else there? */

@@ -249,6 +249,65 @@ static void no_memory(void)
 	rig_stop();
 }
 
+/* Segment b reads s and counts it up; then a, which reads it twice, finds what b has left. */
+static uint32_t *start_seen(void)
+{
+	uint32_t *w;
+
+	start();
+	w = words(N);
+	push(two, "forward:b");
+	ON(two, times10, W_(z, N), R_(s, N));
+	ON(two, step_on, W_(y, N), RW_(s, N));
+	pop(two);
+	push(one, "forward:a");
+	ON(one, times10, W_(x, N), R_(s, N));
+	ON(one, times10, W_(w, N), R_(s, N));
+	pop(one);
+	fake_drain();
+	memset(w, 0, N * 4);
+	push(one, "replay:a");
+	ON(one, times10, W_(x, N), R_(s, N));
+	return w;
+}
+
+/* What a replay has seen are the program's bytes; what another one is shown there, and writes to, are not. */
+static void seen_under_another(void)
+{
+	uint32_t *w = start_seen();
+
+	push(two, "replay:b");
+	ON(two, times10, W_(z, N), R_(s, N));
+	ON(two, step_on, W_(y, N), RW_(s, N));
+	pop(two);
+	ON(one, times10, W_(w, N), R_(s, N));
+	pop(one);
+	is_all(w, 40, "a replay finds what it has seen before, not what another one was shown");
+	is_all(z, 30, "which has found its own");
+	is_all(s, 4, "and the state is the program's");
+	all_match(2, "seen under another one");
+}
+
+/* A replay holds the program's bytes, and they are there: what the program writes then is what stays. */
+static void held_and_there(void)
+{
+	uint32_t *w = start_seen();
+
+	push(two, "replay:b");
+	ON(two, step_on, W_(y, N), RW_(s, N));
+	pop(two);
+	ON(one, times10, W_(w, N), R_(s, N));
+	ON(two, set9, W_(s, N));
+	pop(one);
+	is_all(w, 40, "a replay finds what it has seen before");
+	is_all(s, 9, "a write to state that a replay holds without a need stays");
+	fake_drain();
+	ok(!count(rig_read("records.jsonl"), "RS018"), "nothing is lost");
+	thr = one;
+	rs_thread_destroy(two);
+	rig_stop();
+}
+
 int main(void)
 {
 	for (restore = 0; restore < RS_RESTORES; restore++) {
@@ -259,6 +318,8 @@ int main(void)
 		away(0);
 		away(1);
 		no_memory();
+		seen_under_another();
+		held_and_there();
 	}
 	return tap_done();
 }
