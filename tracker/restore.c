@@ -424,6 +424,7 @@ int rs_remap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct r
 
 	if (!k->remapped || k->holds != 1)
 		return 0;
+	rs_oplist_order(l, rs_touched(e, a), q); /* what is kept of it, too */
 	rs_write_piecewise(e, l, q, a, k->off, k->len, &self);
 	op = plan_swap(e, l, q, w, a, k, RS_OP_REMAP);
 	if (!op)
