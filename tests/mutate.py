@@ -131,7 +131,7 @@ MUTATIONS = [
     ("views: what another replay is shown counts as seen", "tracker/views.c",
      " && !is_anothers(c->e, w, a, at))", ")"),
     ("views: a hold that has changed nothing comes back over a write", "tracker/views.c",
-     "} else if (comes_back(h) && touches(c, h, RS_WRITE)) {", "} else if (0) {"),
+     "if (comes_back(h) && touches(c, h) && !is_shown(h)) {", "if (0) {"),
     ("snapshot block reused before its readers are done", "tracker/arena.c",
      "\tif (rs_order_now(e, users, q)) {", "\tif (0) {"),
     ("two blocks of the arena overlap", "tracker/arena.c",

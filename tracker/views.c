@@ -58,16 +58,14 @@ static int is_in(const struct rs_engine *e, const struct rs_thread *t, const str
 	return x != NULL;
 }
 
-/* dir: RS_WRITE, or both: in any way. */
-static int touches(const struct rs_callstate *c, const struct rs_hold *h, int dir)
+static int touches(const struct rs_callstate *c, const struct rs_hold *h)
 {
 	uint32_t i;
 
 	for (i = 0; i < c->nranges; i++) {
 		const struct rs_range *r = &c->range[i];
 
-		if (rs_access_of(c, r)->dir & dir && r->a == h->alloc && r->off < h->off + h->len &&
-		    h->off < r->off + r->len)
+		if (r->a == h->alloc && r->off < h->off + h->len && h->off < r->off + r->len)
 			return 1;
 	}
 	return c->call->everything;
@@ -460,7 +458,7 @@ void rs_view_returns(struct rs_callstate *c, struct rs_window *w)
 	uint32_t i;
 
 	for (i = 0; w->away && i < w->holds.n;) {
-		if (w->holds.v[i].away && touches(c, &w->holds.v[i], RS_READ | RS_WRITE))
+		if (w->holds.v[i].away && touches(c, &w->holds.v[i]))
 			come_back(c, w, i);
 		else
 			i++;
@@ -480,7 +478,7 @@ void rs_view_over(struct rs_engine *e, struct rs_window *w)
 
 /*
  * The replay makes room for the call. Where it holds P2, but has changed nothing since (it was refused a call, or its bytes are
- * the program's again), what is written now is P2: the hold goes, and what the replay has seen is kept as anywhere else.
+ * the program's again), the hold goes: what is written now is P2, and what another replay is shown now is not this one's.
  */
 static void make_room(struct rs_callstate *c, struct rs_window *w)
 {
@@ -489,14 +487,14 @@ static void make_room(struct rs_callstate *c, struct rs_window *w)
 	while (i < w->holds.n) {
 		struct rs_hold *h = &w->holds.v[i];
 
-		if (is_shown(h) && touches(c, h, RS_READ | RS_WRITE)) {
-			step_aside(c, w, h);
-		} else if (comes_back(h) && touches(c, h, RS_WRITE)) {
+		if (comes_back(h) && touches(c, h) && !is_shown(h)) {
 			struct rs_hold gone = take_hold(w, i);
 
 			let_go(c->e, &gone);
 			continue;
 		}
+		if (comes_back(h) && touches(c, h))
+			step_aside(c, w, h);
 		i++;
 	}
 }

@@ -308,6 +308,29 @@ static void held_and_there(void)
 	rig_stop();
 }
 
+/* The same, but another replay is shown its own bytes there. */
+static void held_and_another_shown(void)
+{
+	uint32_t *w = start_seen();
+
+	for (int i = 0; i < 2; i++) {
+		push(two, "replay:b#0");
+		if (i)
+			ON(two, times10, W_(z, N), R_(s, N));
+		ON(two, step_on, W_(y, N), RW_(s, N));
+		pop(two);
+		if (!i)
+			ON(one, times10, W_(w, N), R_(s, N));
+	}
+	pop(one);
+	is_all(w, 40, "a replay finds what it has seen before");
+	is_all(y, 30, "what another one is shown is not the first one's to take away");
+	is_all(s, 4, "and the state is the program's");
+	thr = one;
+	rs_thread_destroy(two);
+	rig_stop();
+}
+
 int main(void)
 {
 	for (restore = 0; restore < RS_RESTORES; restore++) {
@@ -320,6 +343,7 @@ int main(void)
 		no_memory();
 		seen_under_another();
 		held_and_there();
+		held_and_another_shown();
 	}
 	return tap_done();
 }
