@@ -40,6 +40,7 @@
 #include "tracker/oplist.h"
 #include "tracker/records.h"
 #include "tracker/remap.h"
+#include "tracker/vec.h"
 #include "tracker/where.h"
 
 static inline uint64_t rs_min64(uint64_t a, uint64_t b)
@@ -51,23 +52,6 @@ static inline uint64_t rs_max64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
-
-/* A growing array: pointer, count, capacity. RS_PUSH gives the new zeroed element or NULL. */
-#define RS_VEC(type)                                                                               \
-	struct {                                                                                   \
-		type *v;                                                                           \
-		uint32_t n, cap;                                                                   \
-	}
-int rs_vec_grow(void **v, uint32_t n, uint32_t *cap, size_t size);
-#define RS_PUSH(vec)                                                                               \
-	((vec).n < (vec).cap ||                                                                    \
-			 !rs_vec_grow((void **)&(vec).v, (vec).n, &(vec).cap, sizeof(*(vec).v))    \
-		 ? memset(&(vec).v[(vec).n++], 0, sizeof(*(vec).v))                                \
-		 : NULL)
-/* Is there room for that many more? */
-#define RS_ROOM(vec, more)                                                                         \
-	((vec).n + (more) <= (vec).cap ||                                                          \
-	 !rs_vec_grow((void **)&(vec).v, (vec).n + (more)-1, &(vec).cap, sizeof(*(vec).v)))
 
 /* Digest results: host words that the device fills in. Reference counted under engine.lock. */
 struct rs_words {
