@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/fake_order.h"
 #include "tracker/devops.h"
 #include "tracker/digest.h"
 
@@ -214,10 +215,24 @@ static int fake_drain(void)
 	return !left;
 }
 
+static void fake_ordered(unsigned q, const struct fake_op *op)
+{
+	if (op->kind == FAKE_RECORD) {
+		order_record(q, op->event);
+	} else if (op->kind == FAKE_WAIT) {
+		order_wait(q, op->event);
+	} else {
+		order_next(q);
+		order_touch(q, op->src, op->bytes, op->kind == FAKE_SWAP);
+		order_touch(q, op->dst, op->bytes, op->kind == FAKE_SWAP || op->kind == FAKE_COPY);
+	}
+}
+
 static int fake_enqueue(struct rs_queue q, struct fake_op op)
 {
 	unsigned i = (unsigned)q.stream % FAKE_QUEUES;
 
+	fake_ordered(i, &op);
 	if (fake.tail[i] - fake.head[i] == FAKE_OPS)
 		fake_drain();
 	fake.op[i][fake.tail[i]++ % FAKE_OPS] = op;
@@ -277,6 +292,7 @@ static void fake_free(void *o, struct rs_queue q, uint64_t addr)
 	(void)o;
 	(void)q;
 	fake_drain();
+	order_all_seen();
 	fake.live_blocks--;
 	fake_block_free((struct fake_block *)(addr - 256));
 }
@@ -455,6 +471,8 @@ static int fake_event_wait(void *o, struct rs_queue q, uint64_t event)
 static int fake_event_done(void *o, uint64_t event)
 {
 	(void)o;
+	if (!fake.lost && fake.event[event - 1].passed)
+		order_seen(event - 1);
 	return fake.lost ? -EIO : fake.event[event - 1].passed;
 }
 
@@ -462,6 +480,7 @@ static int fake_event_sync(void *o, uint64_t event)
 {
 	(void)o;
 	fake_drain();
+	order_seen(event - 1);
 	return fake.event[event - 1].passed ? 0 : -EIO;
 }
 
@@ -653,6 +672,7 @@ static int fake_event_within(void *o, uint64_t event, uint64_t ns)
 	if (fake.lost || fake_turn(&fake.fail_within))
 		return -EIO;
 	fake_drain();
+	order_seen(event - 1);
 	return fake.event[event - 1].passed ? 0 : -ETIMEDOUT;
 }
 
@@ -698,6 +718,7 @@ static inline void fake_reset(uint64_t seed, int eager)
 		free(s);
 	}
 	memset(&fake, 0, sizeof(fake));
+	order_reset();
 	fake.rng = seed * 2654435761u + 1;
 	fake.eager = eager;
 	fake.lazy = (unsigned)(seed % 4) * 2;

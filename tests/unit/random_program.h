@@ -183,6 +183,9 @@ static void launch(uint64_t ident, struct buf *d, uint64_t off, uint64_t len, st
 	m.src2 = s2 ? s2->model : NULL;
 	calm_before(&calm, eng, thr, &call);
 	fake_call(q, compute, w);
+	order_touch(q, (uint64_t)(sp + soff), slen, 0);
+	order_touch(q, (uint64_t)sp2, s2 ? s2->bytes : 0, 0);
+	order_touch(q, (uint64_t)(dp + off), len, 1);
 	calm_after(&calm, eng, thr, &call);
 	compute(&m);
 	ev = record(q);
@@ -207,6 +210,7 @@ static void look(struct buf *b)
 	order_read(q, b);
 	calm_before(&calm, eng, thr, &call);
 	fake_call(q, check_bytes, c);
+	order_touch(q, (uint64_t)at, b->bytes, 0);
 	calm_after(&calm, eng, thr, &call);
 	b->read_event[q] = record(q);
 }
