@@ -21,13 +21,14 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.relpath(os.environ.get("RS_BUILD") or os.path.join(TOP, "build"), TOP)  # as make knows it
 WORKERS = os.cpu_count() or 1
 CPU_SECONDS = 60  # a test takes a few
-TESTS = ["test_engine_steady", "test_ere", "test_pattern", "test_engine_ranges",
+TESTS = ["test_engine_steady", "test_ownfd", "test_ere", "test_pattern", "test_engine_ranges",
          "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_refused", "test_engine_readers", "test_engine_places",
          "test_engine_notes", "test_arena", "test_capture", "test_checks", "test_engine_views", "test_engine_reuse", "test_engine_loose",
          "test_engine_options", "test_engine_calm", "test_engine_words", "test_engine_costs", "test_gather", "test_gather_random", "test_terms", "test_contract",
          "test_engine_where", "test_engine_stall", "test_remap", "test_engine_random", "test_engine_faults"]
 
 MUTATIONS = [
+    ("descriptors: the same number is the same file", "tracker/ownfd.c", "((at >> 32) + 1) << 32 | (uint32_t)fd", "(at >> 32) << 32 | (uint32_t)fd"),
     ("ranges: of those that cross the innermost ends", "tracker/window.c",
      "\t\t\tat = &(*at)->up;", "\t\t\tabove = 1;"),
     ("ranges: a forward that was none stays pending", "tracker/window.c", "\tif (forgotten)\n", "\tif (0)\n"),

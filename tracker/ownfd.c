@@ -8,6 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static int number(uint64_t at)
+{
+	return (int32_t)(uint32_t)at;
+}
+
+/* What follows `at` when the number is fd. */
+static uint64_t after(uint64_t at, int fd)
+{
+	return ((at >> 32) + 1) << 32 | (uint32_t)fd;
+}
+
 /* As high as the limit on descriptors allows; never one of the first three. */
 static int lift(int fd)
 {
@@ -47,7 +58,7 @@ int rs_ownfd_adopt(struct rs_ownfd *o, int fd)
 	o->dev = st.st_dev;
 	o->ino = st.st_ino;
 	o->path = NULL;
-	atomic_store(&o->fd, fd);
+	atomic_store(&o->at, after(atomic_load(&o->at), fd));
 	return 0;
 }
 
@@ -73,7 +84,7 @@ int rs_ownfd_open(struct rs_ownfd *o, const char *path, int is_new)
 	return r;
 }
 
-static int open_again(struct rs_ownfd *o, int gone)
+static int open_again(struct rs_ownfd *o, uint64_t gone)
 {
 	int fd = o->path ? open_end(o->path, 0) : -1;
 
@@ -87,25 +98,28 @@ static int open_again(struct rs_ownfd *o, int gone)
 		errno = EBADF;
 		return -1;
 	}
-	if (atomic_compare_exchange_strong(&o->fd, &gone, fd))
+	if (atomic_compare_exchange_strong(&o->at, &gone, after(gone, fd)))
 		return fd;
 	close(fd);
-	return gone; /* another thread's is there */
+	return number(gone); /* another thread's is there */
 }
 
 int rs_ownfd_get(struct rs_ownfd *o)
 {
-	int fd = atomic_load(&o->fd);
+	uint64_t at = atomic_load(&o->at);
+	int fd = number(at);
 
 	if (fd >= 0 && is_same(o, fd))
 		return fd;
-	return open_again(o, fd);
+	return open_again(o, at);
 }
 
 void rs_ownfd_close(struct rs_ownfd *o)
 {
-	int fd = atomic_exchange(&o->fd, -1);
+	uint64_t at = atomic_load(&o->at);
+	int fd = number(at);
 
+	atomic_store(&o->at, after(at, -1));
 	if (fd >= 0 && is_same(o, fd))
 		close(fd);
 	free(o->path);

@@ -13,10 +13,15 @@
 #define RS_TRACKER_OWNFD_H
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct rs_ownfd {
-	_Atomic int fd; /* -1: none */
+	/*
+	 * The number in the low half (-1: none), in the high half how often it changed: a file that is opened again often
+	 * gets the number that it had, and who compares numbers alone takes another thread's new descriptor for the old one.
+	 */
+	_Atomic uint64_t at;
 	dev_t dev;
 	ino_t ino;
 	char *path; /* absolute; NULL: once it is gone it is gone */
@@ -24,7 +29,7 @@ struct rs_ownfd {
 
 #define RS_OWNFD_NONE                                                                              \
 	{                                                                                          \
-		.fd = -1                                                                           \
+		.at = UINT32_MAX                                                                   \
 	}
 
 /*

@@ -133,37 +133,50 @@ static void scarce(void)
 	setrlimit(RLIMIT_NOFILE, &was);
 }
 
+#define LOOKERS 4
+#define LOOKS	20
+
+static pthread_barrier_t all_there;
+
 static void *look(void *arg)
 {
 	long found = 0;
 
-	for (int i = 0; i < 2000; i++)
+	pthread_barrier_wait(&all_there);
+	for (int i = 0; i < LOOKS; i++)
 		found += rs_ownfd_get(arg) > 2;
 	return (void *)found;
 }
 
-/* Several threads open it again at once: one descriptor is left. */
+/*
+ * Several threads open it again at once: one descriptor is left. The first gets the number that was closed, so a second
+ * one that looked before must not take that number for the closed one (one round in some hundred, hence many).
+ */
 static void threads(void)
 {
 	struct rs_ownfd o = RS_OWNFD_NONE;
-	pthread_t t[4];
-	long found = 0;
-	void *one;
+	pthread_t t[LOOKERS];
+	long found = 0, rounds = 500;
 	int open_fds = 0;
+	void *one;
 
+	pthread_barrier_init(&all_there, NULL, LOOKERS);
 	rs_ownfd_open(&o, in("threads"), 1);
-	close(rs_ownfd_get(&o));
-	for (int i = 0; i < 4; i++)
-		pthread_create(&t[i], NULL, look, &o);
-	for (int i = 0; i < 4; i++) {
-		pthread_join(t[i], &one);
-		found += (long)one;
+	for (int round = 0; round < rounds; round++) {
+		close(rs_ownfd_get(&o));
+		for (int i = 0; i < LOOKERS; i++)
+			pthread_create(&t[i], NULL, look, &o);
+		for (int i = 0; i < LOOKERS; i++) {
+			pthread_join(t[i], &one);
+			found += (long)one;
+		}
 	}
 	for (int fd = 3; fd < 1024; fd++)
 		open_fds += fcntl(fd, F_GETFD) >= 0;
-	ok(found == 8000 && open_fds == 1, "four threads, one descriptor (%ld, %d)", found,
-	   open_fds);
+	ok(found == rounds * LOOKERS * LOOKS && open_fds == 1,
+	   "four threads, one descriptor (%ld, %d)", found, open_fds);
 	rs_ownfd_close(&o);
+	pthread_barrier_destroy(&all_there);
 }
 
 static void records(void)
