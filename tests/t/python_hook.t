@@ -445,16 +445,81 @@ checkpoint(two, 1)
 
 	is_equal(run("""
 b = Module(); b._parameters["w"] = Tensor(0x1000, 1)
-checkpoint(b, 1), checkpoint(b, 1), checkpoint(b, 1)
+checkpoint(b, 1), checkpoint(b, 1)
+b._parameters["w"].address = 0x2000
+checkpoint(b, 1)
+b.late = Tensor(0x3000, 1)
+for i in range(4): checkpoint(b, 1)
+"""), ["name 1000 4 Module.w", "forward:Module#0", "forward:Module#1", "drop 1000 4", "name 2000 4 Module.w", "forward:Module#2",
+		"forward:Module#3", "forward:Module#4", "forward:Module#5", "name 3000 4 Module.late", "forward:Module#6"],
+		"parameters that have other memory are found before the next run, what comes later is found later")
+
+	is_equal(run("""
+import replayshim_hook.torch_state as state
+state._LONG = 10
+b = Module(); b._parameters["w"] = Tensor(0x1000, 1)
+for i in range(12): checkpoint(b, 1)
 b._parameters["w"].address = 0x2000
 checkpoint(b, 1)
 torch.optim.optimizer.Optimizer().step()
+checkpoint(half, 1)
 checkpoint(b, 1)
-b.late = Tensor(0x3000, 1)
-for i in range(8): checkpoint(b, 1)
-""")[4:], ["forward:Module#3", "step:1", "drop 1000 4", "name 2000 4 Module.w", "forward:Module#0", "forward:Module#1",
-		"name 3000 4 Module.late"] + [f"forward:Module#{n}" for n in range(2, 9)],
-		"parameters are looked at once a step, what comes later is found later")
+""")[12:], ["forward:Module#11", "forward:Module#12", "step:1", "drop 1000 4", "forward:half#0", "name 2000 4 Module.w",
+		"forward:Module#0"], "those of tensors that have long stayed are checked once in a step, whichever segment is first")
+
+	sharded = """
+b = Module(); b._parameters["w"] = w = Tensor(0, 1)
+def gathered(address, run):
+	w.address = address
+	run()
+	w.address = 0
+gathered(0x1000, lambda: checkpoint(b, 1))
+checkpoint(half, 1)
+c.CheckpointFunction.last = None
+"""
+	is_equal(run(sharded + """
+gathered(0x2000, lambda: checkpoint(b, 1))
+checkpoint(half, 1)
+c.CheckpointFunction.last = None
+def both(x): return checkpoint(b, x) + checkpoint(half, x)
+gathered(0x3000, lambda: checkpoint(both, 1))
+def seg(x): return b(x) // 0
+try: gathered(0x4000, lambda: checkpoint(seg, 1))
+except ZeroDivisionError: pass
+w = None
+"""), ["name 1000 4 Module.w", "forward:Module#0", "drop 1000 4", "forward:half#0", "name 2000 4 Module.w", "forward:Module#1",
+		"drop 2000 4", "forward:half#1", "name 3000 4 Module.w", "forward:both#0", "forward:Module#2", "forward:half#2", "drop 3000 4",
+		"name 4000 4 Module.w", "forward:seg#0", "drop 4000 4"],
+		"memory that goes without its tensor loses its name; what keeps on moving has one while a run lasts")
+	is_equal(run(sharded + "gathered(0x1000, lambda: checkpoint(b, 1)), again()"), ["name 1000 4 Module.w", "forward:Module#0",
+		"drop 1000 4", "forward:half#0", "name 1000 4 Module.w", "forward:Module#1", "drop 1000 4", "replay:Module#1"],
+		"also where it comes back to the same place")
+
+	calls, out, err, _ = p.run(PARTS + """
+import types
+class Scripted:  # no dict: what PyTorch's scripted modules have
+	def __init__(self, d): self.d = d
+	def keys(self): return list(self.d)
+	def __getitem__(self, key):
+		if key not in self.d: raise KeyError(key)
+		return self.d[key]
+class Broken(Module):
+	def __init__(self): super().__init__(); self._buffers = None
+ghost = types.ModuleType("ghost")
+exec("class Ghost(Module):\\n\\tdef forward(self, x): return x", dict(vars(ghost), Module=Module), vars(ghost))
+b = ghost.Ghost()
+b._modules.update(s=Module(), broken=Broken(), last=Module(x=Tensor(0x3000, 1)))
+b._modules["s"]._parameters = Scripted({"w": Tensor(0x1000, 1)})
+b._modules["s"]._buffers = Scripted({"k": Tensor(0x2000, 1)})
+vars(ghost)["Ghost"].__module__ = "ghost"
+checkpoint(b, 1)
+print("through")
+""")
+	is_equal([c for c in calls if c.startswith("name")], ["name 2000 4 Ghost.s.k", "name 3000 4 Ghost.last.x",
+		"name 1000 4 Ghost.s.w"],
+		"scripted modules, odd ones and those of modules that nobody can find cost the others nothing")
+	is_equal((out, [line for line in err.splitlines() if "Error" in line]), ("through\n",
+		["replayshim: Python hook: part: AttributeError: 'NoneType' object has no attribute 'keys'"]), "which is said")
 
 	is_equal(run("""
 class Odd(Module):

@@ -39,19 +39,31 @@ class _Segment:
 		self.invocation = _invocations.get(self.name, 0)
 		_invocations[self.name] = self.invocation + 1
 
-	def push(self, phase, function):
-		torch_state.look(function, self.name, _step)
-		native.range_push("%s:%s#%d" % (phase, self.name, self.invocation))
-
 	def run(self, phase, function, args, kwargs):
-		self.push(phase, function)
 		depth = getattr(_replays, "depth", 0)
 		_replays.depth = depth + (phase == "replay")
 		try:
-			return function(*args, **kwargs)
-		finally:  # early stop ends a replay by an exception
+			with _Marked(self, phase, function):
+				return function(*args, **kwargs)
+		finally:
 			_replays.depth = depth
-			native.range_pop()
+
+
+class _Marked:
+	"""One run of a segment. An exception ends it, too: early stop ends a replay by one."""
+	__slots__ = ("segment", "phase", "function", "state")
+
+	def __init__(self, segment, phase, function):
+		self.segment, self.phase, self.function = segment, phase, function
+
+	def __enter__(self):
+		s = self.segment
+		self.state = torch_state.enter(self.function, s.name, _step)
+		native.range_push("%s:%s#%d" % (self.phase, s.name, s.invocation))
+
+	def __exit__(self, *_):
+		native.range_pop()
+		torch_state.leave(self.state)
 
 
 @guard
@@ -155,22 +167,16 @@ def _generator(module, name):
 		if segment is None:
 			return (yield from real(fn, *args, **kwargs))
 		if _preserves(real, (fn, *args), kwargs) and _keeps(segment, True):
-			segment.push("forward", fn)
-			try:
+			with _Marked(segment, "forward", fn):
 				yield  # the caller runs the function, and its activations are kept as those of any other
-			finally:
-				native.range_pop()
 			return None
 
 		def replay(*a, **kw):
 			return segment.run("replay", fn, a, kw)
 		inner = real(_like(fn, replay), *args, **kwargs)
 		for _ in inner:  # the forward is run by the caller, while the generator waits at its one yield
-			segment.push("forward", fn)
-			try:
+			with _Marked(segment, "forward", fn):
 				yield
-			finally:
-				native.range_pop()
 	setattr(module, name, generator)
 
 
