@@ -37,21 +37,32 @@ static int stop(const char *name)
 	return r || error ? RS_EXIT_UNREADABLE : RS_EXIT_CLEAN;
 }
 
-/* The winner of an election has the lock a moment before its socket listens. */
-static int wait_for_other(const char *path)
+static int is_there(const char *path)
+{
+	int fd = rs_wire_dial(path);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || (fd != -ENOENT && fd != -ECONNREFUSED && fd != -EAGAIN);
+}
+
+/*
+ * Whoever has the lock and does not listen has just won an election, or leaves: he listens in a moment, or we are next.
+ * -EBUSY: another one serves; -ETIMEDOUT: nobody does, and the lock is not to be had.
+ */
+static int elect(const char *path, int *ret_lock, int *ret_listen, const char **ret_why)
 {
 	const struct timespec moment = {.tv_nsec = 10000000};
-	int fd = -ENOENT;
+	int r;
 
 	for (unsigned i = 0; i < 500; i++) {
-		fd = rs_wire_dial(path);
-		if (fd >= 0)
-			close(fd);
-		if (fd >= 0 || (fd != -ENOENT && fd != -ECONNREFUSED && fd != -EAGAIN))
-			break;
+		r = rs_serve_elect(path, ret_lock, ret_listen, ret_why);
+		if (r != -EBUSY || is_there(path))
+			return r;
 		nanosleep(&moment, NULL);
 	}
-	return fd < 0 ? fd : 0;
+	*ret_why = "somebody has its lock, and nobody listens";
+	return -ETIMEDOUT;
 }
 
 static int serve(const struct arguments *a)
@@ -67,10 +78,10 @@ static int serve(const struct arguments *a)
 		return RS_EXIT_USAGE;
 	}
 	o.path = path;
-	r = rs_serve_elect(path, &lock, &listen, &why);
+	r = elect(path, &lock, &listen, &why);
 	if (r == -EBUSY) {
 		fprintf(stderr, "replayctl planner: %s: %s\n", why, path);
-		return a->detach && wait_for_other(path) ? RS_EXIT_UNREADABLE : RS_EXIT_CLEAN;
+		return RS_EXIT_CLEAN;
 	}
 	if (!r && a->detach)
 		r = rs_serve_detach(lock, listen);

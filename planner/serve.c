@@ -217,10 +217,12 @@ int rs_serve_run(const struct rs_serve_options *options, int lock, int listen)
 	}
 	/* First the name, then the lock: the next planner's socket is not ours to remove. */
 	unlink(options->path);
-	while (l->peers)
-		drop(l, l->peers - 1);
 	close(listen);
 	close(lock);
+	for (unsigned i = 0; i < l->peers; i++)
+		rs_serve_peer_left(l->peer[i]);
+	while (l->peers)
+		drop(l, l->peers - 1);
 	free(l);
 	return 0;
 }

@@ -58,18 +58,14 @@ int rs_serve_peer_late(const struct rs_serve_peer *p, uint64_t now)
 
 /* --- answers ------------------------------------------------------------------------------------------ */
 
-static int flush(struct rs_serve *s, struct rs_serve_peer *p)
+static int flush(struct rs_serve_peer *p)
 {
 	ssize_t n = send(p->fd, p->out + p->out_at, p->out_n - p->out_at, MSG_NOSIGNAL);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	p->out_at += (size_t)n;
-	if (p->out_at < p->out_n)
-		return 0;
-	if (p->stops)
-		s->stop = 1;
-	return -ESHUTDOWN;
+	return p->out_at < p->out_n ? 0 : -ESHUTDOWN;
 }
 
 static struct rs_wire_answer header(int error, uint64_t bytes)
@@ -78,7 +74,7 @@ static struct rs_wire_answer header(int error, uint64_t bytes)
 		.magic = RS_WIRE_MAGIC, .major = RS_WIRE_MAJOR, .error = error, .bytes = bytes};
 }
 
-static int answer(struct rs_serve *s, struct rs_serve_peer *p, int error, const char *text)
+static int answer(struct rs_serve_peer *p, int error, const char *text)
 {
 	size_t n = strlen(text);
 	struct rs_wire_answer a = header(error, n);
@@ -89,7 +85,7 @@ static int answer(struct rs_serve *s, struct rs_serve_peer *p, int error, const 
 	memcpy(p->out, &a, sizeof(a));
 	memcpy(p->out + sizeof(a), text, n + 1);
 	p->out_n = sizeof(a) + n;
-	return flush(s, p);
+	return flush(p);
 }
 
 static int hand_over(int fd, int area)
@@ -123,7 +119,7 @@ static int hello(struct rs_serve *s, struct rs_serve_peer *p)
 
 	r = rs_serve_admit(s, p->pid > 0 ? (uint64_t)p->pid : 0, &c, &area);
 	if (r)
-		return answer(s, p, r,
+		return answer(p, r,
 			      r == -EUSERS ? "the planner has as many programs as it can serve"
 					   : "the planner has no memory to share");
 	p->client = c;
@@ -139,13 +135,13 @@ static int set(struct rs_serve *s, struct rs_serve_peer *p)
 
 	p->in.request.text[sizeof(p->in.request.text) - 1] = 0;
 	r = rs_serve_set(s, p->in.request.pid, p->in.request.text, say, sizeof(say));
-	return answer(s, p, r, say);
+	return answer(p, r, say);
 }
 
 static int status(struct rs_serve *s, struct rs_serve_peer *p)
 {
 	char *text = rs_serve_status(s, rs_serve_now());
-	int r = answer(s, p, text ? 0 : -ENOMEM, text ? text : "");
+	int r = answer(p, text ? 0 : -ENOMEM, text ? text : "");
 
 	free(text);
 	return r;
@@ -156,9 +152,9 @@ static int serve(struct rs_serve *s, struct rs_serve_peer *p)
 	const struct rs_wire_request *q = &p->in.request;
 
 	if (q->magic != RS_WIRE_MAGIC)
-		return answer(s, p, -EPROTO, "this is no request");
+		return answer(p, -EPROTO, "this is no request");
 	if (q->major != RS_WIRE_MAJOR)
-		return answer(s, p, -EPROTO, "the planner speaks another version");
+		return answer(p, -EPROTO, "the planner speaks another version");
 	switch (q->ask) {
 	case RS_WIRE_HELLO:
 		return hello(s, p);
@@ -167,11 +163,17 @@ static int serve(struct rs_serve *s, struct rs_serve_peer *p)
 	case RS_WIRE_SET:
 		return set(s, p);
 	case RS_WIRE_STOP:
-		p->stops = 1;
-		return answer(s, p, 0, "the planner leaves");
+		p->stops = s->stop = 1;
+		return 0;
 	default:
-		return answer(s, p, -EOPNOTSUPP, "the planner does not know that request");
+		return answer(p, -EOPNOTSUPP, "the planner does not know that request");
 	}
+}
+
+void rs_serve_peer_left(struct rs_serve_peer *p)
+{
+	if (p->stops)
+		answer(p, 0, "the planner has left");
 }
 
 /* A program has nothing to say here. Whoever goes on talking is not one. */
@@ -190,7 +192,7 @@ int rs_serve_peer_turn(struct rs_serve *s, struct rs_serve_peer *p, short events
 	ssize_t n;
 
 	if (p->out && (events & (POLLOUT | POLLERR | POLLHUP)))
-		return flush(s, p);
+		return flush(p);
 	if (!(events & (POLLIN | POLLERR | POLLHUP)) || p->out)
 		return 0;
 	if (p->client)

@@ -145,7 +145,7 @@ struct rs_serve_peer {
 	size_t in_n;
 	char *out; /* an answer that is being written: out_at of out_n */
 	size_t out_n, out_at;
-	int stops; /* when it has been written, the planner ends */
+	int stops; /* it asked the planner to end, and is answered when that is so */
 	struct rs_serve_client *client;
 };
 
@@ -156,6 +156,8 @@ int rs_serve_peer_turn(struct rs_serve *s, struct rs_serve_peer *p, short events
 /* It has had its time. */
 int rs_serve_peer_late(const struct rs_serve_peer *p, uint64_t now);
 short rs_serve_peer_wants(const struct rs_serve_peer *p);
+/* The planner's name and lock are another's to take: whoever asked for that is told. */
+void rs_serve_peer_left(struct rs_serve_peer *p);
 void rs_serve_peer_free(struct rs_serve *s, struct rs_serve_peer *p);
 
 #endif
