@@ -23,7 +23,8 @@ WORKERS = os.cpu_count() or 1
 CPU_SECONDS = 60  # a test takes a few
 TESTS = ["test_engine_steady", "test_ownfd", "test_ere", "test_pattern", "test_engine_ranges",
          "test_engine_verdicts", "test_engine_cases", "test_engine_alias", "test_engine_order", "test_engine_refused", "test_engine_readers", "test_engine_places",
-         "test_engine_notes", "test_arena", "test_capture", "test_checks", "test_engine_views", "test_engine_reuse", "test_engine_loose",
+         "test_engine_notes", "test_arena", "test_capture", "test_capture_memory", "test_capture_order",
+         "test_capture_learn", "test_checks", "test_engine_views", "test_engine_beside", "test_engine_threads", "test_engine_reuse", "test_engine_loose",
          "test_engine_options", "test_engine_calm", "test_engine_words", "test_engine_costs", "test_gather", "test_gather_random", "test_terms", "test_contract",
          "test_engine_where", "test_engine_stall", "test_remap", "test_engine_random", "test_engine_faults"]
 
@@ -112,7 +113,7 @@ MUTATIONS = [
      "\trs_oplist_order(l, rs_touched(e, a), q);\n\tk->pins++;", "\tk->pins++;"),
     ("a call beside a replay finds what that is shown", "tracker/views.c", "\t\tothers_step_aside(c, t);\n", "\t\t;\n"),
     ("what is overwritten beside a replay that has read it is not kept for it", "tracker/views.c",
-     "\t\tkeep_what_is_written(c, w);\n", ""),
+     "\t\t\tkeep_what_is_written(c, w);\n", "\t\t\t;\n"),
     ("what another thread has planned is not waited for", "tracker/views.c",
      "if (r->a->planned || (under_way(", "if ((under_way("),
     ("a replay's own bytes do not come back to it", "tracker/access.c", "\tif (w->away)\n\t\trs_view_returns(c, w);\n", ""),
@@ -449,7 +450,8 @@ def mutate(base, catcher, path, old, new):
         open(f"{where}/{path}", "w").write(text.replace(old, new))
         for name in made_of(base, path) if path.endswith(".h") else [path]:
             objects[name] = f"{where}/{name}.o"
-            subprocess.run([*FLAGS, "-I", where, "-I", TOP, "-c", f"{where}/{name}", "-o", objects[name]], check=True)
+            if subprocess.run([*FLAGS, "-I", where, "-I", TOP, "-c", f"{where}/{name}", "-o", objects[name]]).returncode:
+                return None, f"{name} does not compile with it"
         return first_failing(where, objects, catcher), ""
 
 

@@ -22,6 +22,8 @@ static struct rs_records *rec;
 /* Kernels outside of windows take the shim's short cut, with its memory of the engine; cleared for a new one. */
 static struct calm rig_calm;
 static char rig_dir[64];
+/* Kernels are looked at by fake_order.h: fake_order.missing. */
+static int rig_ordered;
 
 #define RIG_Q(n) ((struct rs_queue){.ctx = 1, .stream = (n)})
 
@@ -172,6 +174,8 @@ static inline void kernel_q(unsigned q, const char *name, void (*fn)(struct rig_
 					  .slot = (uint16_t)i};
 	calm_before(&rig_calm, eng, thr, &call);
 	fake_call(q, rig_run, b);
+	for (i = 0; rig_ordered && i < n; i++)
+		order_touch(q, x[i].addr, x[i].bytes, x[i].dir & RS_WRITE);
 	calm_after(&rig_calm, eng, thr, &call);
 }
 

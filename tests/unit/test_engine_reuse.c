@@ -77,8 +77,40 @@ static void set_up_lazily(void)
 	rig_stop();
 }
 
+static unsigned made;
+
+static void another(struct rig_arg *a)
+{
+	a[0].p[0] = a[1].p[0] + ++made;
+}
+
+/* As above, but what the replay makes there is not what the forward made. */
+static void another_product(enum rs_mode mode)
+{
+	uint32_t *m, *n, *x, *y;
+
+	rig_start(mode);
+	STEP(1);
+	m = words(1), n = words(1), x = words(1), y = words(1);
+	*n = 7;
+	PUSH("forward:f");
+	KERNEL(times2, W_(y, 1), R_(n, 1));
+	KERNEL(another, W_(m, 1), R_(x, 1));
+	POP();
+	KERNEL(set7, W_(m, 1));
+	PUSH("replay:f");
+	KERNEL(times2, W_(y, 1), R_(m, 1));
+	KERNEL(another, W_(m, 1), R_(x, 1));
+	POP();
+	is_u64(count(rig_read("records.jsonl"), "\"product\":\"different\""), 1,
+	       "a product where the replay has read state is compared with the forward's");
+	rig_stop();
+}
+
 int main(void)
 {
+	another_product(RS_MODE_AUDIT);
+	another_product(RS_MODE_PRESERVE);
 	set_up_lazily();
 	product_in_state(RS_MODE_AUDIT, 0);
 	product_in_state(RS_MODE_PRESERVE, 0);

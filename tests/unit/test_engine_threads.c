@@ -264,6 +264,11 @@ struct actor {
 
 static uint32_t *state;
 
+#define ANYTHING 8 /* written by a call that may write anything */
+
+/* 1: stop between the description of a call and the call, until go_on. */
+static _Atomic int describe_only;
+
 static void act_call(struct actor *a, uint32_t *to, uint32_t value)
 {
 	struct rs_access x[2] = {{.addr = (uint64_t)to, .dir = RS_WRITE, .slot = 0},
@@ -273,7 +278,10 @@ static void act_call(struct actor *a, uint32_t *to, uint32_t value)
 			    .kind = RS_CALL_KERNEL,
 			    .q = {.ctx = 1, .stream = a->stream},
 			    .access = x,
-			    .naccess = value ? 1 : 2};
+			    .naccess = value == ANYTHING ? 0
+				       : value		 ? 1
+							 : 2,
+			    .everything = value == ANYTHING};
 
 	for (unsigned i = 0; i < 2; i++) {
 		x[i].bytes = 4;
@@ -281,6 +289,12 @@ static void act_call(struct actor *a, uint32_t *to, uint32_t value)
 		x[i].dense = 1;
 	}
 	rs_engine_before(eng, a->t, &c);
+	if (describe_only) {
+		describe_only = 0;
+		stopped = 1;
+		while (!go_on)
+			usleep(100);
+	}
 	pthread_mutex_lock(&device);
 	*to = value ? value : 10 * *state;
 	pthread_mutex_unlock(&device);
@@ -321,6 +335,34 @@ static void *make(void *arg)
 	struct actor *a = arg;
 
 	act_call(a, a->y, 0);
+	a->done = 1;
+	return NULL;
+}
+
+/* One that may do anything, or only this, overwrites the state, too. */
+static void *overwrite_again(void *arg)
+{
+	struct actor *a = arg;
+
+	act_call(a, state, 7);
+	a->done = 1;
+	return NULL;
+}
+
+static void *write_anything(void *arg)
+{
+	struct actor *a = arg;
+
+	act_call(a, state, ANYTHING);
+	a->done = 1;
+	return NULL;
+}
+
+static void *end(void *arg)
+{
+	struct actor *a = arg;
+
+	end_replay(a);
 	a->done = 1;
 	return NULL;
 }
@@ -408,6 +450,132 @@ static void meet(const struct meeting *m)
 	free(state);
 }
 
+/* --- other meetings ----------------------------------------------------------------------------- */
+
+static void scene(struct actor *a, struct actor *b)
+{
+	struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .verify = 1};
+
+	eng = rs_engine_create(&config, &ops, NULL);
+	state = aligned_alloc(256, 256);
+	*state = 3;
+	rs_engine_alloc(eng, NULL, (struct rs_queue){.ctx = 1}, (uint64_t)state, 256,
+			RS_ALLOC_DEVICE);
+	start_actor(a, rs_thread_create(eng), "a", 1);
+	start_actor(b, rs_thread_create(eng), "b", 2);
+	stopped = go_on = 0;
+}
+
+/* value 0: nobody knows */
+static void scene_ends(struct actor *a, struct actor *b, uint32_t value, unsigned replays)
+{
+	struct rs_engine_stats st;
+
+	if (value)
+		is_u64(*state, value, "the state is what the program made it");
+	rs_engine_finish(eng);
+	rs_engine_stats(eng, &st);
+	is_u64(st.outcome[0], replays, "so many replays are a match");
+	rs_thread_destroy(a->t);
+	rs_thread_destroy(b->t);
+	rs_engine_destroy(eng);
+	free(a->y);
+	free(b->y);
+	free(state);
+}
+
+/* first is stopped where it is told to, and goes on when the other one has had the time to come, or has been. */
+static void come(void *(*first)(void *), struct actor *a, void *(*then)(void *), struct actor *b,
+		 int waits)
+{
+	pthread_t one, two;
+
+	pthread_create(&one, NULL, first, a);
+	while (!stopped)
+		usleep(100);
+	pthread_create(&two, NULL, then, b);
+	if (waits) {
+		usleep(20000);
+		ok(!b->done, "the other one waits");
+	} else {
+		pthread_join(two, NULL);
+	}
+	go_on = 1;
+	pthread_join(one, NULL);
+	if (waits)
+		pthread_join(two, NULL);
+}
+
+static void replay(struct actor *a)
+{
+	*a->y = 0;
+	begin_replay(a);
+	end_replay(a);
+	is_u64(*a->y, 30, "the replay sees what it saw");
+}
+
+/* Bytes that a replay needs are being kept; nobody replays yet. */
+static void written_twice(void *(*again)(void *), uint32_t value)
+{
+	struct actor a, b;
+
+	scene(&a, &b);
+	stop_at = 1;
+	come(overwrite, &a, again, &b, 1);
+	replay(&a);
+	replay(&b);
+	scene_ends(&a, &b, value, 2);
+}
+
+/* A call is described, but not made, when another thread's replay comes to the bytes. b_replays: that call is a replay's, too. */
+static void under_way(int b_replays, int overwritten)
+{
+	struct actor a, b;
+
+	scene(&a, &b);
+	if (overwritten)
+		overwrite(&a);
+	act_push(&a, "replay");
+	if (b_replays)
+		act_push(&b, "replay");
+	describe_only = 1;
+	come(make, &b, make, &a, overwritten);
+	end_replay(&a);
+	if (b_replays)
+		end_replay(&b);
+	is_u64(*a.y, 30, "the replay sees what it saw");
+	is_u64(*b.y, b_replays || !overwritten ? 30 : 90, "the call, too");
+	scene_ends(&a, &b, overwritten ? 9 : 3, 1 + (unsigned)b_replays);
+}
+
+/* What a replay is shown makes room for another thread's call when the replay ends. */
+static void end_beside(void)
+{
+	struct actor a, b;
+
+	scene(&a, &b);
+	overwrite(&a);
+	begin_replay(&a);
+	stop_at = 1;
+	come(make, &b, end, &a, 1);
+	is_u64(*a.y, 30, "the replay has seen what it saw");
+	is_u64(*b.y, 90, "the call the program's bytes");
+	scene_ends(&a, &b, 9, 1);
+}
+
+/* Nobody is waited for without an end, but then nobody vouches for what comes of it. */
+static void in_vain(void)
+{
+	struct actor a, b;
+
+	scene(&a, &b);
+	stop_at = 1;
+	act_push(&b, "replay");
+	come(overwrite, &a, make, &b, 0);
+	end_replay(&b);
+	scene_ends(&a, &b, 0, 0);
+}
+
 int main(void)
 {
 	struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .verify = 1};
@@ -435,6 +603,13 @@ int main(void)
 	finish_beside_poll();
 	for (unsigned i = 0; i < sizeof(meetings) / sizeof(*meetings); i++)
 		meet(&meetings[i]);
+	written_twice(overwrite_again, 7);
+	written_twice(write_anything, ANYTHING);
+	under_way(0, 1);
+	under_way(1, 1);
+	under_way(0, 0);
+	end_beside();
+	in_vain();
 	for (unsigned i = 0; i < 256; i++)
 		free(slabs[i]);
 	return tap_done();

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What calls of other threads do to a replay's bytes, and what they do not: calls on other memory, on what the replay has seen and
+ * was never shown, on what is not put back, calls that may do anything, several calls at once, and operations that fail.
+ * Every call of this file's is in the order that its streams and waits give it (fake_order.h). See test_engine_views.c for
+ * overlapping replays.
+ */
+#include "tests/unit/engine_rig.h"
+
+#define N 1024 /* a page */
+
+static struct rs_thread *one, *two, *three;
+static uint32_t *s, *t, *x, *y, *z;
+static int restore;
+
+static void times10(struct rig_arg *a)
+{
+	for (unsigned i = 0; i < a[0].n; i++)
+		a[0].p[i] = 10 * a[1].p[a[1].first + i];
+}
+
+static void set9(struct rig_arg *a)
+{
+	for (unsigned i = 0; i < a[0].n; i++)
+		a[0].p[a[0].first + i] = 9;
+}
+
+static void add100(struct rig_arg *a)
+{
+	for (unsigned i = 0; i < a[0].n; i++)
+		a[0].p[a[0].first + i] += 100;
+}
+
+static void nothing(struct rig_arg *a)
+{
+	(void)a;
+}
+
+static void step_on(struct rig_arg *a)
+{
+	for (unsigned i = 0; i < a[0].n; i++)
+		a[0].p[i] = 10 * a[1].p[i]++;
+}
+
+static unsigned stream_of(const struct rs_thread *th)
+{
+	return th == one ? 1 : th == two ? 2 : 3;
+}
+
+static void on(struct rs_thread *th, void (*fn)(struct rig_arg *), unsigned n,
+	       const struct rig_arg *a)
+{
+	thr = th;
+	kernel_q(stream_of(th), "kernel", fn, n, a);
+	thr = one;
+}
+#define ON(th, fn, ...)                                                                            \
+	on(th, fn, sizeof((struct rig_arg[]){__VA_ARGS__}) / sizeof(struct rig_arg),               \
+	   (struct rig_arg[]){__VA_ARGS__})
+#define PART(p, first, n, dir)                                                                     \
+	{                                                                                          \
+		(p), (first), (n), (dir), 0, 0                                                     \
+	}
+
+/* A call that may write anything, and does this. */
+static void anything(struct rs_thread *th, void (*fn)(struct rig_arg *), const struct rig_arg *a)
+{
+	struct rs_call call = {.name = "anything",
+			       .ident = 77,
+			       .kind = RS_CALL_KERNEL,
+			       .q = RIG_Q(stream_of(th)),
+			       .everything = 1};
+	struct rig_body *b = calloc(1, sizeof(*b));
+
+	b->fn = fn;
+	if (a)
+		b->a[0] = *a;
+	rs_engine_before(eng, th, &call);
+	fake_call(stream_of(th), rig_run, b);
+	if (a)
+		order_touch(stream_of(th), (uint64_t)(a->p + a->first), a->n * 4, 1);
+	rs_engine_after(eng, th, &call, 1);
+}
+
+static void push(struct rs_thread *th, const char *text)
+{
+	rs_engine_push(eng, th, text);
+}
+
+static void pop(struct rs_thread *th)
+{
+	rs_engine_pop(eng, th);
+}
+
+static uint32_t *mapped(uint64_t handle)
+{
+	uint32_t *p = fake_map(N * 4);
+
+	rs_engine_backing(eng, handle, N * 4, RS_ALLOC_DEVICE);
+	rs_engine_map(eng, (uint64_t)p, N * 4, handle, 0);
+	return p;
+}
+
+/* The host has waited, and so has the engine. */
+static void wait_for_all(void)
+{
+	fake_drain();
+	order_all_seen();
+	rs_engine_synced_ctx(eng, 1);
+}
+
+static void start(void)
+{
+	rig_ordered = 1;
+	rig_start(RS_MODE_PRESERVE);
+	rs_engine_policy(eng, NULL, (struct rs_policy){RS_OPTION_UNDO, (uint8_t)restore});
+	one = thr;
+	two = rs_thread_create(eng);
+	three = rs_thread_create(eng);
+	s = mapped(7);
+	t = mapped(8);
+	x = words(N);
+	y = words(N);
+	z = words(N);
+	for (unsigned i = 0; i < N; i++)
+		s[i] = t[i] = 3;
+	STEP(1);
+}
+
+static void stop(unsigned replays, const char *what)
+{
+	static const char *const how[] = {"copy", "swap", "remap"};
+	struct rs_engine_stats st;
+	const char *records;
+
+	wait_for_all();
+	STEP(2);
+	wait_for_all();
+	ok(!fake_order.missing, "%s, %s: everything is ordered (%u)", how[restore], what,
+	   fake_order.missing);
+	records = rig_read("records.jsonl");
+	ok(count(records, "\"outcome\":\"match\"") == replays, "%u replays are a match", replays);
+	rs_engine_stats(eng, &st);
+	is_u64(st.snapshot_bytes, 0, "and nothing is kept for ever");
+	thr = one;
+	rs_thread_destroy(two);
+	rs_thread_destroy(three);
+	rig_stop();
+}
+
+static void is_all(const uint32_t *p, unsigned n, uint32_t want, const char *what)
+{
+	unsigned wrong = 0;
+
+	wait_for_all();
+	for (unsigned i = 0; i < n; i++)
+		wrong += p[i] != want;
+	ok(!wrong, "%s (%u, not %u)", what, p[0], want);
+}
+
+static uint64_t operations(void)
+{
+	return fake.copies + fake.moves + fake.remaps;
+}
+
+/* Segment f of thread one: y and z from the first n words of s. */
+static void forward(unsigned n)
+{
+	push(one, "forward:f");
+	ON(one, times10, W_(y, n), R_(s, n));
+	ON(one, times10, W_(z, n), R_(s, n));
+	pop(one);
+	memset(y, 0, N * 4);
+	memset(z, 0, N * 4);
+	wait_for_all();
+	memset(y, 0, N * 4);
+	memset(z, 0, N * 4);
+}
+
+/* The replay is shown half a buffer; the other half, and other buffers, are no business of its. */
+static void elsewhere(void)
+{
+	uint64_t before;
+
+	start();
+	forward(N / 2);
+	ON(one, set9, W_(s, N));
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N / 2), R_(s, N / 2));
+	before = operations();
+	ON(two, add100, PART(s, N / 2, N / 2, RS_READ | RS_WRITE));
+	ON(two, add100, RW_(t, N));
+	is_u64(operations(), before, "calls on other memory move nothing");
+	ON(one, times10, W_(z, N / 2), R_(s, N / 2));
+	pop(one);
+	is_all(y, N / 2, 30, "the replay sees what it saw");
+	is_all(z, N / 2, 30, "twice");
+	is_all(s, N / 2, 9, "what it was shown is put back");
+	is_all(s + N / 2, N / 2, 109, "what was written beside it stays");
+	stop(1, "elsewhere");
+}
+
+/*
+ * The replay has found the program's bytes, which are those of its forward; then they are overwritten. others: in another part
+ * of the buffer, and in another buffer, another thread's replay is shown its own.
+ */
+static void seen(int others, int whatever)
+{
+	start();
+	forward(N / 2);
+	if (others) {
+		push(two, "forward:g");
+		ON(two, times10, W_(x, N / 2), PART(s, N / 2, N / 2, RS_READ));
+		ON(two, times10, W_(x, N), R_(t, N));
+		pop(two);
+		ON(two, set9, PART(s, N / 2, N / 2, RS_WRITE));
+		ON(two, set9, W_(t, N));
+		push(two, "replay:g");
+		ON(two, times10, W_(x, N / 2), PART(s, N / 2, N / 2, RS_READ));
+		ON(two, times10, W_(x, N), R_(t, N));
+	}
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N / 2), R_(s, N / 2));
+	wait_for_all();
+	if (whatever)
+		anything(three, add100, &(struct rig_arg)R_(s, N / 2));
+	else
+		ON(three, add100, RW_(s, N / 2));
+	is_all(s, N / 2, 103, "a write to what a replay has seen is made");
+	ON(one, times10, W_(z, N / 2), R_(s, N / 2));
+	pop(one);
+	if (others)
+		pop(two);
+	is_all(y, N / 2, 30, "the replay sees what it saw");
+	is_all(z, N / 2, 30, "also after the write");
+	is_all(s, N / 2, 103, "which stays");
+	if (others)
+		is_all(s + N / 2, N / 2, 9, "so does another part of it");
+	stop(1 + (unsigned)others, "seen");
+}
+
+/* Who only reads what the replay has seen moves nothing, and the replay's products are the program's. */
+static void left_alone(void)
+{
+	uint64_t before;
+
+	start();
+	forward(N);
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N), R_(s, N));
+	wait_for_all();
+	before = operations();
+	ON(two, times10, W_(x, N), R_(s, N));
+	wait_for_all();
+	ON(two, add100, RW_(y, N));
+	is_u64(operations(), before,
+	       "reading what a replay has seen moves nothing, nor does changing what it makes");
+	wait_for_all();
+	ON(one, times10, W_(z, N), R_(y, N));
+	pop(one);
+	is_all(z, N, 1300, "a product is what the program has made of it");
+	is_all(y, N, 130, "and stays that");
+	stop(0, "left alone");
+}
+
+/* A replay that holds the program's bytes, and has them before it, need not make room for anybody. */
+static void held_in_vain(void)
+{
+	uint64_t before;
+
+	start();
+	push(two, "forward:g");
+	ON(two, step_on, W_(t, N), RW_(s, N));
+	pop(two);
+	wait_for_all();
+	forward(N);
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N), R_(s, N));
+	wait_for_all();
+	push(two, "replay:g");
+	ON(two, step_on, W_(t, N), RW_(s, N));
+	pop(two);
+	ON(one, times10, W_(z, N), R_(s, N));
+	wait_for_all();
+	before = operations();
+	ON(three, times10, W_(x, N), R_(s, N));
+	is_u64(operations(), before, "a replay whose bytes are the program's is not moved");
+	is_all(x, N, 40, "who comes finds them");
+	ON(three, add100, RW_(s, N));
+	wait_for_all();
+	pop(one);
+	is_all(z, N, 40, "the replay sees what it saw");
+	is_all(s, N, 104, "and what is written then stays");
+	stop(2, "held in vain");
+}
+
+/* State that only the replay touches is not put back, for another thread neither. */
+static void gradient(void)
+{
+	start();
+	forward(N);
+	ON(one, set9, W_(s, N));
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N), R_(s, N));
+	ON(one, add100, RW_(t, N));
+	wait_for_all();
+	ON(two, times10, W_(x, N), R_(t, N));
+	is_all(x, N, 1030, "a thread finds what a replay has added to a gradient");
+	ON(one, times10, W_(z, N), R_(s, N));
+	pop(one);
+	is_all(z, N, 30, "the replay sees what it saw");
+	is_all(t, N, 103, "and the gradient keeps what was added");
+	stop(0, "gradient");
+}
+
+/* What a replay holds of memory that is gone is put nowhere. */
+static void freed(void)
+{
+	uint64_t before;
+
+	start();
+	rs_engine_unmap(eng, (uint64_t)t, N * 4);
+	push(one, "forward:f");
+	ON(one, times10, W_(y, N), R_(x, N));
+	pop(one);
+	ON(one, set9, W_(x, N));
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N), R_(x, N));
+	wait_for_all();
+	rs_engine_free(eng, one, RIG_Q(0), (uint64_t)x);
+	wait_for_all();
+	before = operations();
+	memset(x, 0x5a, N * 4); /* somebody else's */
+	anything(two, nothing, NULL);
+	is_u64(operations(), before, "nothing is copied where memory is gone");
+	pop(one);
+	is_all(x, N, 0x5a5a5a5a, "nor at the replay's end");
+	stop(1, "freed");
+}
+
+/* The n-th copy from a call beside a replay on fails. */
+static void failing(int n)
+{
+	const char *records;
+	int right;
+
+	start();
+	forward(N);
+	ON(one, set9, W_(s, N));
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N), R_(s, N));
+	wait_for_all();
+	fake.fail_copy = n;
+	ON(two, times10, W_(x, N), R_(s, N));
+	ON(one, times10, W_(z, N), R_(s, N));
+	pop(one);
+	wait_for_all();
+	fake.fail_copy = 0;
+	right = x[0] == 90 && z[0] == 30 && s[0] == 9;
+	records = rig_read("records.jsonl");
+	ok(right || !count(records, "\"outcome\":\"match\""),
+	   "copy %d fails: no match, or all is right (%u, %u, %u)", n, x[0], z[0], s[0]);
+	thr = one;
+	rs_thread_destroy(two);
+	rs_thread_destroy(three);
+	rig_stop();
+}
+
+/* Several calls of one launch are described before any of them is made. A thread does not wait for its own ones. */
+static void many(void)
+{
+	struct rs_access a[2][2];
+	struct rs_call c[2];
+	struct rig_body *b;
+	uint32_t *to[2];
+
+	start();
+	to[0] = y, to[1] = z;
+	forward(N);
+	ON(one, set9, W_(s, N));
+	push(two, "forward:g");
+	ON(two, times10, W_(x, N), R_(t, N));
+	pop(two);
+	push(two, "replay:g");
+	ON(two, times10, W_(x, N), R_(t, N));
+	push(one, "replay:f");
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned k = 0; k < 2; k++)
+			a[i][k] = (struct rs_access){.addr = (uint64_t)(k ? s : to[i]),
+						     .bytes = N * 4,
+						     .dir = k ? RS_READ : RS_WRITE,
+						     .how = RS_HOW_PTX,
+						     .dense = 1,
+						     .slot = (uint16_t)k};
+		c[i] = (struct rs_call){.name = "kernel",
+					.ident = (uint64_t)(uintptr_t)times10,
+					.kind = RS_CALL_KERNEL,
+					.q = RIG_Q(1),
+					.access = a[i],
+					.naccess = 2};
+		rs_engine_before(eng, one, &c[i]);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		b = calloc(1, sizeof(*b));
+		*b = (struct rig_body){times10, {W_(to[i], N), R_(s, N)}};
+		fake_call(1, rig_run, b);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		rs_engine_after(eng, one, &c[i], 1);
+	pop(one);
+	pop(two);
+	is_all(y, N, 30, "calls that are made together see what they saw");
+	is_all(z, N, 30, "all of them");
+	stop(2, "many");
+}
+
+/* A thread waits for what comes back on another stream than its own. */
+static void third_stream(void)
+{
+	start();
+	forward(N);
+	ON(one, set9, W_(s, N));
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N), R_(s, N));
+	ON(two, times10, W_(x, N), R_(s, N));
+	ON(three, times10, W_(t, N), R_(s, N));
+	is_all(t, N, 90, "two threads find the program's bytes beside a replay");
+	is_all(x, N, 90, "both of them");
+	ON(one, times10, W_(z, N), R_(s, N));
+	pop(one);
+	is_all(z, N, 30, "and the replay its own");
+	stop(1, "third stream");
+}
+
+int main(void)
+{
+	for (restore = 0; restore < RS_RESTORES; restore++) {
+		elsewhere();
+		for (int i = 0; i < 4; i++)
+			seen(i & 1, i & 2);
+		left_alone();
+		held_in_vain();
+		gradient();
+		freed();
+		many();
+		third_stream();
+		for (int n = 1; n < 8; n++)
+			failing(n);
+	}
+	return tap_done();
+}
