@@ -30,6 +30,7 @@ TESTS = ["test_engine_steady", "test_ownfd", "test_ere", "test_pattern", "test_e
 
 MUTATIONS = [
     ("descriptors: the same number is the same file", "tracker/ownfd.c", "((at >> 32) + 1) << 32 | (uint32_t)fd", "(at >> 32) << 32 | (uint32_t)fd"),
+    ("descriptors: the same inode is the same file", "tracker/ownfd.c", "(!is.born_s || !was->born_s ||", "(1 ||"),
     ("ranges: of those that cross the innermost ends", "tracker/window.c",
      "\t\t\tat = &(*at)->up;", "\t\t\tabove = 1;"),
     ("ranges: a forward that was none stays pending", "tracker/window.c", "\tif (forgotten)\n", "\tif (0)\n"),

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static int number(uint64_t at)
@@ -35,28 +36,51 @@ static int lift(int fd)
 	return up < 0 ? -error : up;
 }
 
-static int is_same(const struct rs_ownfd *o, int fd)
+/* 0 or -1 with errno. Some do not let a process ask for a file's birth. */
+static int identify(int fd, struct rs_ownfd_file *ret)
 {
+	struct statx x;
 	struct stat st;
 
-	return !fstat(fd, &st) && st.st_dev == o->dev && st.st_ino == o->ino;
+	*ret = (struct rs_ownfd_file){0};
+	if (!statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &x)) {
+		ret->dev = makedev(x.stx_dev_major, x.stx_dev_minor);
+		ret->ino = x.stx_ino;
+		if (x.stx_mask & STATX_BTIME) {
+			ret->born_s = x.stx_btime.tv_sec;
+			ret->born_ns = x.stx_btime.tv_nsec;
+		}
+		return 0;
+	}
+	if (fstat(fd, &st))
+		return -1;
+	ret->dev = st.st_dev;
+	ret->ino = st.st_ino;
+	return 0;
+}
+
+static int is_same(const struct rs_ownfd *o, int fd)
+{
+	const struct rs_ownfd_file *was = &o->file;
+	struct rs_ownfd_file is;
+
+	return !identify(fd, &is) && is.dev == was->dev && is.ino == was->ino &&
+	       (!is.born_s || !was->born_s ||
+		(is.born_s == was->born_s && is.born_ns == was->born_ns));
 }
 
 int rs_ownfd_adopt(struct rs_ownfd *o, int fd)
 {
-	struct stat st;
 	int error;
 
 	fd = lift(fd);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st)) {
+	if (identify(fd, &o->file)) {
 		error = -errno;
 		close(fd);
 		return error;
 	}
-	o->dev = st.st_dev;
-	o->ino = st.st_ino;
 	o->path = NULL;
 	atomic_store(&o->at, after(atomic_load(&o->at), fd));
 	return 0;

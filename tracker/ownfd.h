@@ -4,8 +4,9 @@
  *
  * Low numbers are the program's: where it has closed stdout, the next file that is opened becomes it, and must not be ours.
  * Programs also close descriptors that are not theirs (daemons, closefrom), and then use the numbers again. So ours are
- * moved up, out of the way, and before each use they are recognised by device and inode; a file that was closed under our
- * hands is opened again, if its name still leads to the same file.
+ * moved up, out of the way, and before each use they are recognised by device, inode and, where the file system knows it, the
+ * time at which the file was made, for an inode's number is given again; a file that was closed under our hands is opened
+ * again, if its name still leads to the same file.
  *
  * Callers: records, shim/log.c, shim/link.c; any thread, signal handlers (rs_ownfd_get). No locks. errno may change.
  */
@@ -22,8 +23,12 @@ struct rs_ownfd {
 	 * gets the number that it had, and who compares numbers alone takes another thread's new descriptor for the old one.
 	 */
 	_Atomic uint64_t at;
-	dev_t dev;
-	ino_t ino;
+	struct rs_ownfd_file {
+		dev_t dev;
+		ino_t ino;
+		int64_t born_s; /* 0: not known */
+		uint32_t born_ns;
+	} file;
 	char *path; /* absolute; NULL: once it is gone it is gone */
 };
 
