@@ -228,7 +228,6 @@ static void memory_operations(void)
 
 int main(void)
 {
-	setenv("SIMCUDA_HANG_MS", "300", 1);
 	ctx = drv_context();
 	must(cuMemAlloc(&d, WORDS * 8));
 	must(cuMemHostAlloc((void **)&pinned, WORDS * 8, 0));

@@ -303,6 +303,12 @@ static uint64_t patience(void)
 	return sim_options.hang_ms;
 }
 
+/* What a nap of 1 ms counts for: while the machine stood still nobody else has had that time either. */
+static uint64_t nap(uint64_t ms)
+{
+	return ms < 2 ? ms : 2;
+}
+
 static void break_deadlock(void)
 {
 	for (unsigned i = 0; i < nready; i++) {
@@ -319,7 +325,7 @@ CUresult sim_sched_wait(struct sim_op *op)
 	bool only_needed = sim_options.sched == SIM_SCHED_LAZY ||
 			   (sim_options.sched == SIM_SCHED_RANDOM && rng() % 2);
 	CUcontext ctx = op->ctx;
-	uint64_t since = 0;
+	uint64_t waited = 0, before;
 	unsigned seen;
 
 	sim_op_ref(op);
@@ -327,18 +333,18 @@ CUresult sim_sched_wait(struct sim_op *op)
 		only_needed = mark_needed(op);
 	while (op->state != SIM_OP_DONE) {
 		if (step(only_needed) || (only_needed && step(false))) {
-			since = 0;
+			waited = 0;
 			continue;
 		}
 		seen = ndispatched;
-		if (!since)
-			since = now_ms();
+		before = now_ms();
 		sim_api_wait(1);
-		if (seen != ndispatched)
-			since = 0;
-		else if (op->state != SIM_OP_RUNNING && now_ms() - since > patience()) {
+		waited += nap(now_ms() - before);
+		if (seen != ndispatched || op->state == SIM_OP_RUNNING) {
+			waited = 0;
+		} else if (waited > patience()) {
 			break_deadlock();
-			since = 0;
+			waited = 0;
 		}
 	}
 	sim_clock_host_saw(op);
