@@ -221,6 +221,14 @@ static CUresult ask(const void *handle, int is_kernel, unsigned i, size_t *offse
 
 #define MOST_PARAMS 4096
 
+static int are_words(const struct rs_code *code)
+{
+	for (uint32_t i = 0; i < code->nparams; i++)
+		if (code->params[i].size != 8 || code->params[i].offset != 8 * i)
+			return 0;
+	return code->nparams > 0;
+}
+
 void rs_image_layout(struct rs_code *code, const void *handle, int is_kernel)
 {
 	struct rs_code_param *params = NULL;
@@ -247,9 +255,12 @@ void rs_image_layout(struct rs_code *code, const void *handle, int is_kernel)
 		code->params = params;
 		code->nparams = n;
 		code->param_bytes = (uint32_t)bytes;
+		code->words = (uint8_t)are_words(code);
 		__atomic_store_n(&code->layout, RS_LAYOUT_KNOWN, __ATOMIC_RELEASE);
 	} else {
 		free(params);
+		if (code->layout == RS_LAYOUT_ASK)
+			code->words = (uint8_t)are_words(code);
 		if (code->layout == RS_LAYOUT_ASK)
 			__atomic_store_n(&code->layout,
 					 code->params_found ? RS_LAYOUT_KNOWN : RS_LAYOUT_NONE,

@@ -28,6 +28,7 @@ struct rs_code {
 	uint8_t globals;		 /* no PTX: the image has variables, or may have some */
 	uint8_t params_found;		 /* in the image: they count if the driver does not tell */
 	uint8_t layout;			 /* enum rs_layout; then the fields below are constant */
+	uint8_t words;			 /* there are parameters, 8 bytes each, without padding */
 	uint32_t nparams, param_bytes;
 	struct rs_code_param *params;
 	struct rs_code *next;

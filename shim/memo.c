@@ -52,16 +52,50 @@ static uint64_t hash(const struct rs_kernel *k, const struct rs_launch *l, struc
 	return (a ^ a >> 32 ^ d) * RS_DIGEST_K;
 }
 
-/* Of a few of the parameters: enough to tell most launches that are new. The upper bits are the good ones. */
-static uint64_t glance(const struct rs_kernel *k, const struct rs_launch *l, struct rs_params p)
+/* Of a few of the words: enough to tell most launches that are new. The upper bits are the good ones. */
+static inline uint64_t glance(const struct rs_kernel *k, const struct rs_launch *l, uint64_t first,
+			      uint64_t middle, uint64_t last)
 {
 	uint64_t h = ((uintptr_t)k->code ^ l->grid[0]) * RS_DIGEST_K;
 
+	h ^= first * 0x9fb21c651e98df25ull;
+	h ^= middle * 0xd6e8feb86659fd93ull;
+	return (h ^ last * 0xff51afd7ed558ccdull) | 1;
+}
+
+static uint64_t glance_at(const struct rs_kernel *k, const struct rs_launch *l, struct rs_params p)
+{
 	if (p.n < 8)
-		return h | 1;
-	h ^= load64(p.data) * 0x9fb21c651e98df25ull;
-	h ^= load64(p.data + p.n / 16 * 8) * 0xd6e8feb86659fd93ull;
-	return (h ^ load64(p.data + p.n - 8) * 0xff51afd7ed558ccdull) | 1;
+		return glance(k, l, 0, 0, 0);
+	return glance(k, l, load64(p.data), load64(p.data + p.n / 16 * 8),
+		      load64(p.data + p.n - 8));
+}
+
+/* Is there a launch that it may be equal to? There is from now on. */
+static inline int was_glanced(struct rs_tls *t, uint64_t h)
+{
+	uint64_t *was = &t->memos_glanced[h >> 40 & (RS_MEMO_GLANCED - 1)];
+
+	if (*was == h)
+		return 1;
+	*was = h;
+	return 0;
+}
+
+int rs_memo_is_new(struct rs_tls *t, const struct rs_kernel *k, const struct rs_launch *l)
+{
+	const struct rs_code *code = k->code;
+	const void *first, *middle, *last;
+
+	if (code->ptx || l->extra || !l->params || rs_unlikely(!t->memos_seen) ||
+	    __atomic_load_n(&code->layout, __ATOMIC_ACQUIRE) != RS_LAYOUT_KNOWN || !code->words)
+		return 0;
+	first = l->params[0];
+	middle = l->params[code->nparams / 2];
+	last = l->params[code->nparams - 1];
+	if (rs_unlikely(!first || !middle || !last))
+		return 0;
+	return !was_glanced(t, glance(k, l, load64(first), load64(middle), load64(last)));
 }
 
 /* Of all but the parameters. The upper bits are the good ones. */
@@ -98,6 +132,14 @@ static int same_block(const struct rs_memo *m, struct rs_params p)
 	return !differ;
 }
 
+static inline int same_words(const struct rs_memo *m, void **arg, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!arg[i] || load64(m->params + 8 * (size_t)i) != load64(arg[i]))
+			return 0;
+	return 1;
+}
+
 /* Arguments where the program has them, without gathering them first. */
 static int same_arguments(const struct rs_memo *m, const struct rs_code *code, void **arg)
 {
@@ -107,6 +149,8 @@ static int same_arguments(const struct rs_memo *m, const struct rs_code *code, v
 
 	if (m->bytes != code->param_bytes || !arg)
 		return !m->bytes && !n;
+	if (code->words)
+		return same_words(m, arg, n);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *had = m->params + p[i].offset, *have = arg[i];
 
@@ -187,12 +231,10 @@ static int make_tables(struct rs_tls *t)
 static struct rs_memo *own_entry(struct rs_tls *t, const struct rs_kernel *k,
 				 const struct rs_launch *l, struct rs_params p)
 {
-	uint64_t h = glance(k, l, p), *was = &t->memos_glanced[h >> 40 & (RS_MEMO_GLANCED - 1)];
+	uint64_t h, *was;
 
-	if (*was != h) {
-		*was = h;
+	if (!was_glanced(t, glance_at(k, l, p)))
 		return NULL;
-	}
 	h = hash(k, l, p);
 	was = &t->memos_seen[h >> 40 & (RS_MEMOS - 1)];
 	if (*was != h) {
@@ -227,11 +269,14 @@ struct rs_ptx_extent *rs_memo_room(struct rs_memo *m, uint32_t n)
 
 	if (n <= m->extents_cap)
 		return m->extents;
-	RS_ENGINE(more = realloc(m->extents, n * sizeof(*more)));
+	_Static_assert(_Alignof(struct rs_reach) <= _Alignof(struct rs_ptx_extent),
+		       "one behind the other");
+	RS_ENGINE(more = realloc(m->extents, n * (sizeof(*more) + sizeof(*m->reach))));
 	if (!more)
 		return NULL;
 	m->extents = more;
 	m->extents_cap = n;
+	m->reach = (struct rs_reach *)(more + n);
 	return more;
 }
 

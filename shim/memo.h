@@ -39,13 +39,15 @@ struct rs_memo {
 	uint64_t calm; /* a moment at which the launch needed nothing on queue calm_q; 0: none */
 	struct rs_queue calm_q;
 	uint64_t calm_generation; /* of what it may reach, then */
-	uint8_t bounded;	  /* extents are filled in */
+	uint8_t bounded;	  /* extents and reach are filled in */
 	uint8_t passing; /* one of memos_new: the next new launch of the shape takes it over */
 	uint8_t everything, untracked;
 	uint32_t naccess;
 	uint32_t params_cap, extents_cap, access_cap;
 	struct rs_access *access;
 	struct rs_ptx_extent *extents;
+	struct rs_reach *reach; /* what of them is not empty; in the same room */
+	uint32_t nreach;
 };
 
 /* Something other than the engine's memory changed that a description depends on. */
@@ -92,12 +94,17 @@ static inline int rs_memo_is_calm(struct rs_memo *m, struct rs_tls *t, struct rs
 struct rs_memo *rs_memo_next(struct rs_tls *t, const struct rs_kernel *k,
 			     const struct rs_launch *l);
 /*
+ * Is it certainly none that was made before, by the words alone that its parameters are, where they lie? Then it has no entry
+ * and gets none. 0: look closer (rs_memo_get), and so it is for what has PTX.
+ */
+int rs_memo_is_new(struct rs_tls *t, const struct rs_kernel *k, const struct rs_launch *l);
+/*
  * The entry for that launch; what it does not know yet is the caller's to fill in. NULL without memory, or for a
  * parameter block that no device takes.
  */
 struct rs_memo *rs_memo_get(struct rs_tls *t, const struct rs_kernel *k, const struct rs_launch *l,
 			    struct rs_params p);
-/* Room for n extents in the entry; NULL without memory. */
+/* Room for n extents in the entry, and as many of reach; NULL without memory. */
 struct rs_ptx_extent *rs_memo_room(struct rs_memo *m, uint32_t n);
 static inline void rs_memo_recall(const struct rs_memo *m, struct rs_call *call)
 {

@@ -357,16 +357,15 @@ struct rs_access *rs_call_scratch(struct rs_tls *t, unsigned n)
 	return a;
 }
 
-int rs_call_calm_anew(struct rs_tls *t, struct rs_calm *c, struct rs_queue q, uint64_t dst,
-		      uint64_t src)
+/* Apart from its callers, whose quick ends need no frame. */
+__attribute__((noinline)) int rs_call_calm_anew(struct rs_tls *t, struct rs_calm *c,
+						struct rs_queue q, uint64_t dst, uint64_t src)
 {
-	const struct rs_reach reach[2] = {{dst, dst, dst + 1, RS_WRITE},
-					  {src, src, src + 1, RS_READ}};
 	uint64_t moment;
 
 	if (rs_unlikely(rs_state.opt.strict))
 		return 0;
-	moment = rs_engine_again_reach(rs_state.engine, t->thread, q, reach, src ? 2 : 1);
+	moment = rs_engine_again_copy(rs_state.engine, t->thread, q, dst, src);
 	if (!moment)
 		return 0;
 	*c = (struct rs_calm){.moment = moment, .dst = dst, .src = src, .q = q};

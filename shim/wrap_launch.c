@@ -33,12 +33,25 @@ static struct rs_params from_extra(void **extra)
 	return b;
 }
 
+/* As gather, where there is nothing but words one after the other. */
+static uint32_t gather_words(uint8_t *block, void **params, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (!params[i])
+			return UINT32_MAX;
+		memcpy(block + 8 * (size_t)i, params[i], 8);
+	}
+	return 8 * n;
+}
+
 /* Every argument to its place. The number of bytes, or UINT32_MAX if there is one missing. */
 static uint32_t gather(uint8_t *block, const struct rs_code *code, void **params)
 {
 	const struct rs_code_param *p = code->params;
 	uint32_t n = code->nparams, bytes = 0;
 
+	if (code->words)
+		return gather_words(block, params, n);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!params[i])
 			return UINT32_MAX;
@@ -161,6 +174,26 @@ static void proved(struct rs_call *c, struct rs_access *a, const struct rs_ptx_k
 					     .slot = (uint16_t)(k->words[i].offset / 8)};
 }
 
+/* What of the bounds is not empty: that a launch with other pointers reaches, too. */
+static uint32_t reach_of(struct rs_reach *r, const struct rs_ptx_kernel *k,
+			 const struct rs_ptx_extent *e)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 2 * k->nwords; i++, e++) {
+		const struct rs_ptx_word *w = &k->words[i / 2];
+
+		if (!(w->dir & (i % 2 ? RS_PTX_WRITES : RS_PTX_READS)) ||
+		    (e->known && e->lo >= e->hi))
+			continue;
+		r[n++] = (struct rs_reach){.lo = e->known ? e->lo : 0,
+					   .hi = e->known ? e->hi : 1,
+					   .at = w->offset,
+					   .dir = i % 2 ? RS_WRITE : RS_READ};
+	}
+	return n;
+}
+
 /* Bounds of all words: reads and writes in turn. */
 static const struct rs_ptx_extent *bounds(struct rs_memo *m, const struct rs_ptx_kernel *k,
 					  struct rs_params b, const struct rs_launch *l)
@@ -182,6 +215,7 @@ static const struct rs_ptx_extent *bounds(struct rs_memo *m, const struct rs_ptx
 		rs_ptx_access_eval(k, i, RS_PTX_READS, &launch, &e[2 * i]);
 		rs_ptx_access_eval(k, i, RS_PTX_WRITES, &launch, &e[2 * i + 1]);
 	}
+	m->nreach = reach_of(m->reach, k, e);
 	m->bounded = 1;
 	return e;
 }
@@ -331,13 +365,12 @@ static int describe(struct rs_call *c, struct rs_tls *t, const struct rs_kernel 
 	return 0;
 }
 
-#define REACH_MOST 32u /* words of a kernel with PTX that are looked at on the way */
-
 /* A launch whose kernel and parameters have been looked at. */
 struct known {
 	const struct rs_kernel *k; /* NULL: a handle that no hook has seen */
 	struct rs_memo *m;	   /* NULL: it is not to be remembered */
 	struct rs_params b;
+	void **scattered; /* b is still to be gathered from there; words alone */
 	uint8_t has_params;
 };
 
@@ -345,9 +378,14 @@ static inline void recognise(struct known *n, struct rs_tls *t, const struct rs_
 {
 	n->k = rs_kernels_find(l->f);
 	n->m = n->k ? rs_memo_next(t, n->k, l) : NULL;
+	n->scattered = NULL;
 	n->has_params = 1;
 	if (rs_likely(n->m)) {
 		n->b = (struct rs_params){n->m->params, n->m->bytes};
+		return;
+	}
+	if (n->k && rs_memo_is_new(t, n->k, l)) {
+		n->scattered = l->params;
 		return;
 	}
 	n->has_params = n->k && !rs_launch_params(t, n->k, l, &n->b);
@@ -356,11 +394,13 @@ static inline void recognise(struct known *n, struct rs_tls *t, const struct rs_
 }
 
 static void describe_known(struct rs_call *c, struct rs_tls *t, const struct rs_launch *l,
-			   const struct known *n)
+			   struct known *n)
 {
 	uint64_t generation;
 
 	c->everything = 1;
+	if (n->scattered)
+		n->has_params = !rs_launch_params(t, n->k, l, &n->b);
 	if (n->has_params) {
 		c->args = n->b.data;
 		c->arg_bytes = (uint32_t)n->b.n;
@@ -390,43 +430,15 @@ void rs_launch_describe(struct rs_call *c, struct rs_tls *t, const struct rs_lau
 	c->args = NULL;
 }
 
-/*
- * The words of a kernel with PTX, as far as it dereferences them, with the bounds that such a launch had before. 0: not so
- * few, or there are none yet.
- */
-static unsigned reach_of(struct rs_reach *r, const struct known *n)
-{
-	const struct rs_ptx_kernel *k = n->k->code->ptx;
-	const struct rs_ptx_extent *e = n->m->extents;
-	unsigned count = 0;
-
-	if (!n->m->bounded || k->nwords > REACH_MOST)
-		return 0;
-	for (uint32_t i = 0; i < 2 * k->nwords; i++, e++) {
-		const struct rs_ptx_word *w = &k->words[i / 2];
-		uint64_t word;
-
-		if (!(w->dir & (i % 2 ? RS_PTX_WRITES : RS_PTX_READS)))
-			continue;
-		if ((uint64_t)w->offset + 8 > n->b.n)
-			return 0;
-		word = word_at(n->b, w->offset);
-		if (!word || (e->known && e->lo >= e->hi))
-			continue;
-		r[count++] = (struct rs_reach){word, e->known ? word + (uint64_t)e->lo : word,
-					       e->known ? word + (uint64_t)e->hi : word + 1,
-					       i % 2 ? RS_WRITE : RS_READ};
-	}
-	return count;
-}
-
+/* By the bounds that such a launch had before, if there are any. */
 static __attribute__((noinline)) uint64_t moment_by_ptx(struct rs_tls *t, const struct known *n,
 							struct rs_queue q)
 {
-	struct rs_reach reach[2 * REACH_MOST];
-	unsigned count = n->k->code->ptx->opaque || !n->m ? 0 : reach_of(reach, n);
+	const struct rs_memo *m = n->m;
 
-	return count ? rs_engine_again_reach(rs_state.engine, t->thread, q, reach, count) : 0;
+	if (n->k->code->ptx->opaque || !m || !m->bounded || !m->nreach)
+		return 0;
+	return rs_engine_again_reach(rs_state.engine, t->thread, q, n->b.data, m->reach, m->nreach);
 }
 
 /* What the engine says of it by its arguments alone: a moment, or 0. */
@@ -440,6 +452,10 @@ static inline uint64_t moment_of(struct rs_tls *t, const struct known *n, struct
 		return 0;
 	if (code->ptx)
 		return moment_by_ptx(t, n, q);
+	if (n->scattered)
+		return code->opaque ? 0
+				    : rs_engine_again_scattered(rs_state.engine, t->thread, q,
+								n->scattered, code->nparams);
 	return code->opaque ? 0
 			    : rs_engine_again_words(rs_state.engine, t->thread, q, n->b.data,
 						    (unsigned)(n->b.n / 8));

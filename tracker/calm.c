@@ -51,8 +51,8 @@ static inline int may_show(const struct rs_engine *e)
 	return __atomic_load_n(&e->replays, __ATOMIC_RELAXED) && e->config.mode != RS_MODE_AUDIT;
 }
 
-static inline int begin(struct look *k, struct rs_engine *e, const struct rs_thread *t,
-			struct rs_queue queue)
+__attribute__((always_inline)) static inline int
+begin(struct look *k, struct rs_engine *e, const struct rs_thread *t, struct rs_queue queue)
 {
 	const struct rs_known *known;
 
@@ -150,7 +150,7 @@ uint64_t rs_engine_again(struct rs_engine *e, struct rs_thread *t, struct rs_que
  */
 static inline struct rs_lately *small_at(struct rs_thread *t, uint64_t addr)
 {
-	return &t->lately[(addr >> 12 ^ addr >> 22) % RS_LATELY_SMALL];
+	return &t->lately[(addr ^ addr >> 10) >> 12 & (RS_LATELY_SMALL - 1)];
 }
 
 static inline struct rs_lately *large_at(struct rs_thread *t, uint64_t addr)
@@ -163,10 +163,10 @@ static inline int covers(const struct rs_lately *l, uint64_t addr)
 	return addr - l->base < l->bytes;
 }
 
-/* It is the memory of the address, and needs nothing. */
-static inline int answers(const struct rs_lately *l, const struct look *k, uint64_t addr, int write)
+/* It is the memory of the address, and needs nothing. calm: that of the look, for writing. */
+static inline int answers(const struct rs_lately *l, uint64_t calm, uint64_t addr, int write)
 {
-	return covers(l, addr) && (l->calm | !write) == (k->calm | 1);
+	return covers(l, addr) && (l->calm | !write) == calm;
 }
 
 static inline struct rs_lately *known_at(struct rs_thread *t, uint64_t generation, uint64_t addr)
@@ -233,59 +233,100 @@ __attribute__((noinline)) static int word_passes(struct rs_thread *t, struct loo
 	return !l || pass(l, k, 1);
 }
 
+static inline int words_pass(struct rs_thread *t, struct look *k, const void *words, unsigned n,
+			     int scattered)
+{
+	const uint64_t calm = k->calm | 1;
+	const uint8_t *at = words, *const last = at + 8 * (size_t)n;
+
+	for (; at < last; at += 8) {
+		const void *place = at;
+		uint64_t word;
+
+		if (scattered) {
+			memcpy(&place, at, sizeof(place));
+			if (!place)
+				return 0;
+		}
+		memcpy(&word, place, sizeof(word));
+		if (answers(small_at(t, word), calm, word, 1))
+			continue;
+		if (word >= RS_ADDR_LEAST && !answers(large_at(t, word), calm, word, 1) &&
+		    !word_passes(t, k, word))
+			return 0;
+	}
+	return 1;
+}
+
 uint64_t rs_engine_again_words(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
 			       const void *words, unsigned n)
 {
 	struct look k;
-	unsigned i;
 
-	if (!begin(&k, e, t, queue))
-		return 0;
-	for (i = 0; i < n; i++) {
-		uint64_t word;
-
-		memcpy(&word, (const uint8_t *)words + 8 * (size_t)i, sizeof(word));
-		if (word >= RS_ADDR_LEAST && !answers(small_at(t, word), &k, word, 1) &&
-		    !answers(large_at(t, word), &k, word, 1) && !word_passes(t, &k, word))
-			return 0;
-	}
-	return end(&k, queue);
+	return begin(&k, e, t, queue) && words_pass(t, &k, words, n, 0) ? end(&k, queue) : 0;
 }
 
-static inline int is_within(const struct rs_lately *l, const struct rs_reach *r)
+uint64_t rs_engine_again_scattered(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
+				   void *const *words, unsigned n)
 {
-	return rs_max64(r->lo, l->base) < rs_min64(r->hi, l->base + l->bytes);
+	struct look k;
+
+	_Static_assert(sizeof(*words) == 8, "a pointer is as large as a word");
+	return begin(&k, e, t, queue) && words_pass(t, &k, words, n, 1) ? end(&k, queue) : 0;
 }
 
-static inline int is_answered(struct rs_thread *t, const struct look *k, const struct rs_reach *r)
+static inline uint64_t address_of(const uint8_t *block, const struct rs_reach *r)
 {
-	const struct rs_lately *s = small_at(t, r->addr), *l = large_at(t, r->addr);
-	int write = !!(r->dir & RS_WRITE);
+	uint64_t addr;
 
-	return (answers(s, k, r->addr, write) && is_within(s, r)) ||
-	       (answers(l, k, r->addr, write) && is_within(l, r));
+	memcpy(&addr, block + r->at, sizeof(addr));
+	return addr;
+}
+
+/* The memory of the address: is it the one that is reached? */
+static inline int is_within(const struct rs_lately *l, uint64_t addr, const struct rs_reach *r)
+{
+	if (r->lo <= 0 && r->hi > 0)
+		return 1;
+	return rs_max64(addr + (uint64_t)r->lo, l->base) <
+	       rs_min64(addr + (uint64_t)r->hi, l->base + l->bytes);
+}
+
+static inline int is_answered(struct rs_thread *t, uint64_t calm, uint64_t addr,
+			      const struct rs_reach *r)
+{
+	const struct rs_lately *l = small_at(t, addr);
+	int write = r->dir & RS_WRITE ? 1 : 0;
+
+	if (answers(l, calm, addr, write) && is_within(l, addr, r))
+		return 1;
+	l = large_at(t, addr);
+	return answers(l, calm, addr, write) && is_within(l, addr, r);
 }
 
 /* Leaves no marks yet. */
-__attribute__((noinline)) static int may_pass(struct rs_thread *t, struct look *k,
+__attribute__((noinline)) static int may_pass(struct rs_thread *t, struct look *k, uint64_t addr,
 					      const struct rs_reach *r)
 {
-	const struct rs_lately *l = meet(k->e, t, k->generation, r->addr);
+	const struct rs_lately *l = meet(k->e, t, k->generation, addr);
 
-	if (!l) /* nor is there anything at lo, if that is the same */
-		return r->lo == r->addr;
-	return l->alloc && is_within(l, r) && is_free(k, l->alloc, r->dir & RS_WRITE);
+	if (!l) /* nor is there anything at the first byte, if that is the same */
+		return r->lo == 0;
+	return l->alloc && is_within(l, addr, r) && is_free(k, l->alloc, r->dir & RS_WRITE);
 }
 
 __attribute__((noinline)) static int pass_all(struct rs_thread *t, struct look *k,
-					      const struct rs_reach *r, unsigned n)
+					      const uint8_t *block, const struct rs_reach *r,
+					      unsigned n)
 {
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		struct rs_lately *l =
-			is_answered(t, k, &r[i]) ? NULL : meet(k->e, t, k->generation, r[i].addr);
+		uint64_t addr = address_of(block, &r[i]);
+		struct rs_lately *l = NULL;
 
+		if (addr && !is_answered(t, k->calm | 1, addr, &r[i]))
+			l = meet(k->e, t, k->generation, addr);
 		if (l && !pass(l, k, r[i].dir & RS_WRITE))
 			return 0;
 	}
@@ -293,24 +334,42 @@ __attribute__((noinline)) static int pass_all(struct rs_thread *t, struct look *
 }
 
 uint64_t rs_engine_again_reach(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
-			       const struct rs_reach *r, unsigned n)
+			       const void *block, const struct rs_reach *r, unsigned n)
 {
 	int unanswered = 0;
 	struct look k;
+	uint64_t calm;
 	unsigned i;
 
 	if (!begin(&k, e, t, queue))
 		return 0;
+	calm = k.calm | 1;
 	for (i = 0; i < n; i++) {
-		if (is_answered(t, &k, &r[i]))
+		uint64_t addr = address_of(block, &r[i]);
+
+		if (!addr || is_answered(t, calm, addr, &r[i]))
 			continue;
-		if (!may_pass(t, &k, &r[i]))
+		if (!may_pass(t, &k, addr, &r[i]))
 			return 0;
 		unanswered = 1;
 	}
-	if (unanswered && !pass_all(t, &k, r, n))
+	if (unanswered && !pass_all(t, &k, block, r, n))
 		return 0;
 	return end(&k, queue);
+}
+
+uint64_t rs_engine_again_copy(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
+			      uint64_t dst, uint64_t src)
+{
+	static const struct rs_reach reach[2] = {{0, 1, 0, RS_WRITE}, {0, 1, 8, RS_READ}};
+	struct look k;
+
+	if (!begin(&k, e, t, queue))
+		return 0;
+	if (answers(small_at(t, dst), k.calm | 1, dst, 1) &&
+	    (!src || answers(small_at(t, src), k.calm | 1, src, 0)))
+		return end(&k, queue);
+	return rs_engine_again_reach(e, t, queue, (const uint64_t[]){dst, src}, reach, 2);
 }
 
 int rs_follow_loosely(struct rs_engine *e, struct rs_thread *t, struct rs_call *call)

@@ -332,17 +332,25 @@ uint64_t rs_engine_again(struct rs_engine *e, struct rs_thread *t, struct rs_que
 #define RS_ADDR_LEAST 4096u
 uint64_t rs_engine_again_words(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
 			       const void *words, unsigned n);
+/* The same, where the words lie apart. One that is not there (NULL): 0. */
+uint64_t rs_engine_again_scattered(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+				   void *const *words, unsigned n);
 
 /*
- * The same for a call that reaches bytes [lo, hi) from each of n addresses, in the memory around the address or, where that
- * has none of them, around lo. Where it is not certain which memory that is the answer is 0, too.
+ * The same for a call that reaches bytes from each of n addresses, in the memory around the address or, where that has none of
+ * them, around the first of them. Where it is not certain which memory that is the answer is 0, too. block: where the addresses
+ * are; from one that is NULL nothing is reached.
  */
 struct rs_reach {
-	uint64_t addr, lo, hi;
-	int dir; /* RS_READ | RS_WRITE */
+	int64_t lo, hi; /* from the address */
+	uint32_t at;	/* offset of the address in the block */
+	uint32_t dir;	/* RS_READ | RS_WRITE */
 };
 uint64_t rs_engine_again_reach(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
-			       const struct rs_reach *r, unsigned n);
+			       const void *block, const struct rs_reach *r, unsigned n);
+/* The same for a call that writes at dst and reads at src, if that is not 0. */
+uint64_t rs_engine_again_copy(struct rs_engine *e, struct rs_thread *t, struct rs_queue q,
+			      uint64_t dst, uint64_t src);
 
 /*
  * Both keep errno. A launch of many kernels and copies at once (a graph): before for each in an order that the graph allows,

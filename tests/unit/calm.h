@@ -52,20 +52,60 @@ static inline void calm_look_up(struct calm *m, struct rs_engine *e, struct rs_c
 		x[i].memory = rs_engine_lookup(e, x[i].addr, &base, &bytes);
 }
 
+/* The forms that fit such a call: a copy's, or that of a kernel of which nothing is known but its arguments. */
+static inline int calm_is_copy(const struct rs_call *c)
+{
+	return c->naccess == 2 && c->access[0].dir == RS_WRITE && c->access[1].dir == RS_READ &&
+	       (c->access[0].whole || c->access[0].bytes) &&
+	       (c->access[1].whole || c->access[1].bytes);
+}
+
+static inline int calm_is_scanned(const struct rs_call *c)
+{
+	unsigned i;
+
+	for (i = 0; i < c->naccess; i++)
+		if (c->access[i].dir != (RS_READ | RS_WRITE))
+			break;
+	return i && i == c->naccess;
+}
+
+static inline uint64_t calm_scan(struct rs_engine *e, struct rs_thread *t, const struct rs_call *c,
+				 int scattered)
+{
+	uint64_t at[CALM_ACCESSES];
+	void *places[CALM_ACCESSES];
+
+	for (unsigned i = 0; i < c->naccess; i++) {
+		at[i] = c->access[i].addr;
+		places[i] = &at[i];
+	}
+	return scattered ? rs_engine_again_scattered(e, t, c->q, places, c->naccess)
+			 : rs_engine_again_words(e, t, c->q, at, c->naccess);
+}
+
 /* By what it reaches; a moment, or 0. */
-static inline uint64_t calm_reach(struct rs_engine *e, struct rs_thread *t, const struct rs_call *c)
+static inline uint64_t calm_reach(const struct calm *m, struct rs_engine *e, struct rs_thread *t,
+				  const struct rs_call *c)
 {
 	struct rs_reach r[CALM_ACCESSES];
+	uint64_t at[CALM_ACCESSES];
 	unsigned n = 0;
 
+	if (m->calls % 4 == 1 && calm_is_copy(c))
+		return rs_engine_again_copy(e, t, c->q, c->access[0].addr, c->access[1].addr);
+	if (m->calls % 4 == 1 && calm_is_scanned(c))
+		return calm_scan(e, t, c, m->calls % 8 == 1);
 	for (unsigned i = 0; i < c->naccess; i++) {
 		const struct rs_access *x = &c->access[i];
 
-		if (x->whole || x->bytes)
-			r[n++] = (struct rs_reach){x->addr, x->addr,
-						   x->addr + (x->whole ? 1 : x->bytes), x->dir};
+		if (!x->whole && !x->bytes)
+			continue;
+		at[n] = x->addr;
+		r[n] = (struct rs_reach){0, x->whole ? 1 : (int64_t)x->bytes, 8 * n, x->dir};
+		n++;
 	}
-	return rs_engine_again_reach(e, t, c->q, r, n);
+	return rs_engine_again_reach(e, t, c->q, at, r, n);
 }
 
 static inline void calm_before(struct calm *m, struct rs_engine *e, struct rs_thread *t,
@@ -102,7 +142,7 @@ static inline void calm_before(struct calm *m, struct rs_engine *e, struct rs_th
 	}
 	c->calm = 0;
 	if (fits && is_new && m->calls % 2)
-		c->calm = calm_reach(e, t, c);
+		c->calm = calm_reach(m, e, t, c);
 	if (c->calm) {
 		m->reached++;
 		m->skipped = 1;

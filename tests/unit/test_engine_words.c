@@ -71,17 +71,22 @@ static void by_words(void)
 	rig_stop();
 }
 
-/* What the engine says of a call that writes through the one word. */
+/* What the engine says of a call that writes through the one word, which lies among others or by itself in turn. */
 static int passes(unsigned q, uint64_t word)
 {
+	void *const place = &word;
+	static int turn;
+
+	if (turn++ % 2)
+		return !!rs_engine_again_scattered(eng, thr, RIG_Q(q), &place, 1);
 	return !!rs_engine_again_words(eng, thr, RIG_Q(q), &word, 1);
 }
 
 static int reaches(uint64_t addr, uint64_t lo, uint64_t hi, int dir)
 {
-	const struct rs_reach r = {addr, lo, hi, dir};
+	const struct rs_reach r = {(int64_t)(lo - addr), (int64_t)(hi - addr), 0, (uint32_t)dir};
 
-	return !!rs_engine_again_reach(eng, thr, RIG_Q(0), &r, 1);
+	return !!rs_engine_again_reach(eng, thr, RIG_Q(0), &addr, &r, 1);
 }
 
 static struct rs_alloc *alloc_of(const void *p)
@@ -124,6 +129,73 @@ static void begin(uint32_t **x)
 	something_pending();
 	ON(0, bump, RW_(y, 1));
 	ON(1, bump, RW_(y, 1));
+}
+
+/* Words that lie apart. */
+static void scattered(void)
+{
+	uint32_t *x, *y, *z;
+	struct rs_alloc *a;
+	uint64_t word[3];
+	void *place[3] = {&word[2], &word[0], &word[1]};
+
+	begin(&x);
+	y = words(1), z = words(1);
+	a = alloc_of(z);
+	word[0] = (uint64_t)x, word[1] = (uint64_t)y, word[2] = 7;
+	ok(!rs_engine_again_scattered(eng, thr, RIG_Q(7), place, 3), "a stream seen first");
+	ok(rs_engine_again_scattered(eng, thr, RIG_Q(0), place, 3) == rs_engine_moment(eng),
+	   "words that nobody claims");
+	ok(is_marked(alloc_of(x), 1) && is_marked(alloc_of(y), 1) && !a->loose,
+	   "marks are left at all of them, and at no others");
+	place[0] = NULL;
+	ok(!rs_engine_again_scattered(eng, thr, RIG_Q(0), place, 3), "one that is not there");
+	ok(rs_engine_again_scattered(eng, thr, RIG_Q(0), place, 0), "none at all");
+	claim(a);
+	place[0] = &word[2];
+	ok(rs_engine_again_scattered(eng, thr, RIG_Q(0), place, 3), "other memory is claimed");
+	word[2] = (uint64_t)z;
+	ok(!rs_engine_again_scattered(eng, thr, RIG_Q(0), place, 3), "what one of them points to");
+	PUSH("forward:f");
+	ok(!rs_engine_again_scattered(eng, thr, RIG_Q(0), place + 1, 2), "inside of a window");
+	POP();
+	rig_stop();
+}
+
+/* A copy, and a fill: from nowhere. */
+static void copied(void)
+{
+	struct rs_alloc *a, *b;
+	uint32_t *x, *y;
+	uint64_t to, from;
+
+	begin(&x);
+	y = words(1);
+	a = alloc_of(x), b = alloc_of(y);
+	to = (uint64_t)x, from = (uint64_t)y;
+	ok(!rs_engine_again_copy(eng, thr, RIG_Q(7), to, from), "a stream seen first");
+	ok(rs_engine_again_copy(eng, thr, RIG_Q(0), to, from) == rs_engine_moment(eng),
+	   "a copy of what nobody claims");
+	ok(is_marked(a, 1) && b->touched == 1 && !b->loose, "is a write here, a read there");
+	forget_marks(a);
+	ok(rs_engine_again_copy(eng, thr, RIG_Q(0), to + 3, from) && !a->touched,
+	   "another one, too, without a look");
+	forget_marks(b);
+	rs_moment_next(eng);
+	ok(rs_engine_again_copy(eng, thr, RIG_Q(0), to, 0) && a->touched == 1 &&
+		   rs_engine_again_copy(eng, thr, RIG_Q(0), to, from) && b->touched == 1,
+	   "what is read is looked at where what is written is known");
+	ok(rs_engine_again_copy(eng, thr, RIG_Q(0), from, to) && b->loose == eng->version + 1,
+	   "the other way it is a write there");
+	claim(b);
+	ok(rs_engine_again_copy(eng, thr, RIG_Q(0), to, from), "what is claimed may be read");
+	ok(rs_engine_again_copy(eng, thr, RIG_Q(0), to, 0) && is_marked(a, 1), "or not");
+	ok(!rs_engine_again_copy(eng, thr, RIG_Q(0), from, to), "but not be written");
+	ok(!rs_engine_again_copy(eng, thr, RIG_Q(0), from + 3, 0), "nor filled");
+	PUSH("forward:f");
+	ok(!rs_engine_again_copy(eng, thr, RIG_Q(0), to, from), "inside of a window");
+	POP();
+	rig_stop();
 }
 
 static void remembered(void)
@@ -224,8 +296,8 @@ static void places(void)
 
 static void reach(void)
 {
-	const struct rs_reach none = {0};
-	struct rs_reach two[2];
+	struct rs_reach two[2] = {{0, 4, 0, RS_WRITE}, {0, 4, 8, RS_WRITE}};
+	uint64_t words_[2];
 	struct rs_alloc *a;
 	uint32_t *x, *z;
 	uint64_t at;
@@ -234,8 +306,8 @@ static void reach(void)
 	z = words(1);
 	at = (uint64_t)x;
 	a = alloc_of(x);
-	ok(rs_engine_again_reach(eng, thr, RIG_Q(0), &none, 0), "a call that reaches nothing");
-	ok(!rs_engine_again_reach(eng, thr, RIG_Q(7), &none, 0), "a stream seen first");
+	ok(rs_engine_again_reach(eng, thr, RIG_Q(0), NULL, two, 0), "a call that reaches nothing");
+	ok(!rs_engine_again_reach(eng, thr, RIG_Q(7), NULL, two, 0), "a stream seen first");
 	ok(reaches(at, at - 8, at + 1, RS_WRITE) && is_marked(a, 1), "bytes around an address");
 	ok(!reaches(at, at + 4, at + 8, RS_WRITE) && !reaches(at, at - 8, at, RS_WRITE),
 	   "none of its memory: another one's, perhaps");
@@ -244,15 +316,18 @@ static void reach(void)
 	   "from where memory is reached that somebody does");
 	claim(alloc_of(z));
 	forget_marks(a);
-	two[0] = (struct rs_reach){at, at, at + 4, RS_WRITE};
-	two[1] = (struct rs_reach){(uint64_t)z, (uint64_t)z, (uint64_t)z + 4, RS_WRITE};
-	ok(!rs_engine_again_reach(eng, thr, RIG_Q(0), two, 2) && !a->touched && !a->loose,
+	words_[0] = at, words_[1] = (uint64_t)z;
+	ok(!rs_engine_again_reach(eng, thr, RIG_Q(0), words_, two, 2) && !a->touched && !a->loose,
 	   "a call that does not pass leaves no marks");
 	two[1].dir = RS_READ;
-	ok(rs_engine_again_reach(eng, thr, RIG_Q(0), two, 2) && is_marked(a, 1),
+	ok(rs_engine_again_reach(eng, thr, RIG_Q(0), words_, two, 2) && is_marked(a, 1),
 	   "one that does, all");
+	two[1] = (struct rs_reach){4, 8, 8, RS_WRITE};
+	words_[1] = 0;
+	ok(rs_engine_again_reach(eng, thr, RIG_Q(0), words_, two, 2),
+	   "from NULL nothing is reached");
 	PUSH("forward:f");
-	ok(!rs_engine_again_reach(eng, thr, RIG_Q(0), two, 2), "inside of a window");
+	ok(!rs_engine_again_reach(eng, thr, RIG_Q(0), words_, two, 2), "inside of a window");
 	POP();
 	rig_stop();
 }
@@ -280,6 +355,8 @@ static void mapped(void)
 int main(void)
 {
 	by_words();
+	scattered();
+	copied();
 	remembered();
 	read_then_written();
 	replaced();
