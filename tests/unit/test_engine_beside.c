@@ -313,8 +313,8 @@ static void gradient(void)
 	stop(0, "gradient");
 }
 
-/* What a replay holds of memory that is gone is put nowhere. */
-static void freed(void)
+/* What a replay holds, or has seen, of memory that is gone is put nowhere. */
+static void freed(int shown)
 {
 	uint64_t before;
 
@@ -323,7 +323,8 @@ static void freed(void)
 	push(one, "forward:f");
 	ON(one, times10, W_(y, N), R_(x, N));
 	pop(one);
-	ON(one, set9, W_(x, N));
+	if (shown)
+		ON(one, set9, W_(x, N));
 	push(one, "replay:f");
 	ON(one, times10, W_(y, N), R_(x, N));
 	wait_for_all();
@@ -372,11 +373,18 @@ static void many(void)
 	struct rs_access a[2][2];
 	struct rs_call c[2];
 	struct rig_body *b;
+	const unsigned n[2] = {N / 2, N};
 	uint32_t *to[2];
 
 	start();
 	to[0] = y, to[1] = z;
-	forward(N);
+	push(one, "forward:f");
+	ON(one, times10, W_(y, N / 2), R_(s, N / 2));
+	ON(one, times10, W_(z, N), R_(s, N));
+	pop(one);
+	wait_for_all();
+	memset(y, 0, N * 4);
+	memset(z, 0, N * 4);
 	ON(one, set9, W_(s, N));
 	push(two, "forward:g");
 	ON(two, times10, W_(x, N), R_(t, N));
@@ -387,7 +395,7 @@ static void many(void)
 	for (unsigned i = 0; i < 2; i++) {
 		for (unsigned k = 0; k < 2; k++)
 			a[i][k] = (struct rs_access){.addr = (uint64_t)(k ? s : to[i]),
-						     .bytes = N * 4,
+						     .bytes = n[i] * 4,
 						     .dir = k ? RS_READ : RS_WRITE,
 						     .how = RS_HOW_PTX,
 						     .dense = 1,
@@ -402,34 +410,182 @@ static void many(void)
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		b = calloc(1, sizeof(*b));
-		*b = (struct rig_body){times10, {W_(to[i], N), R_(s, N)}};
+		*b = (struct rig_body){times10, {W_(to[i], n[i]), R_(s, n[i])}};
 		fake_call(1, rig_run, b);
 	}
 	for (unsigned i = 0; i < 2; i++)
 		rs_engine_after(eng, one, &c[i], 1);
 	pop(one);
 	pop(two);
-	is_all(y, N, 30, "calls that are made together see what they saw");
+	is_all(y, N / 2, 30, "calls that are made together see what they saw");
 	is_all(z, N, 30, "all of them");
 	stop(2, "many");
 }
 
-/* A thread waits for what comes back on another stream than its own. */
-static void third_stream(void)
+/* Thread one's call on another stream. */
+#define ON_STREAM(q, fn, ...)                                                                      \
+	kernel_q((q), "kernel", fn,                                                                \
+		 sizeof((struct rig_arg[]){__VA_ARGS__}) / sizeof(struct rig_arg),                 \
+		 (struct rig_arg[]){__VA_ARGS__})
+
+static void on_two_streams(void)
 {
+	ON(one, times10, W_(y, N), R_(s, N));
+	ON_STREAM(4, times10, W_(z, N), R_(s, N));
+}
+
+/* Who has only read is waited for on each stream, where the program's bytes come, and where the replay's come back. */
+static void streams(void)
+{
+	uint32_t *v;
+
+	start();
+	v = words(N);
+	push(one, "forward:f");
+	on_two_streams();
+	on_two_streams();
+	pop(one);
+	wait_for_all();
+	ON(one, set9, W_(s, N));
+	wait_for_all();
+	push(one, "replay:f");
+	on_two_streams();
+	ON(two, times10, W_(x, N), R_(s, N));
+	ON(three, times10, W_(v, N), R_(s, N));
+	on_two_streams();
+	pop(one);
+	is_all(v, N, 90, "two threads find the program's bytes beside a replay");
+	is_all(x, N, 90, "both of them");
+	is_all(y, N, 30, "and the replay its own");
+	is_all(z, N, 30, "on both of its streams");
+	is_all(s, N, 9, "the state is the program's");
+	stop(1, "streams");
+}
+
+/* A replay that has written its state; nobody waits for it, so the engine has to. */
+static void written(unsigned n)
+{
+	struct rs_engine_stats then, now;
+	uint64_t remaps;
+
+	start();
+	push(one, "forward:f");
+	ON(one, times10, W_(z, N), R_(s, N));
+	ON(one, step_on, W_(y, n), RW_(s, n));
+	ON(one, times10, W_(z, N), R_(s, N));
+	pop(one);
+	ON(one, set9, W_(s, N));
+	wait_for_all();
+	memset(z, 0, N * 4);
+	push(one, "replay:f");
+	ON(one, times10, W_(z, N), R_(s, N));
+	ON(one, step_on, W_(y, n), RW_(s, n));
+	remaps = fake.remaps;
+	rs_engine_stats(eng, &then);
+	ON(two, times10, W_(x, N), R_(s, N));
+	if (restore == RS_RESTORE_REMAP && n == N)
+		ok(fake.remaps > remaps, "what was shown by remapping leaves by remapping");
+	rs_engine_stats(eng, &now);
+	if (restore == RS_RESTORE_SWAP && n == N)
+		is_u64(now.snapshot_bytes, then.snapshot_bytes,
+		       "what was exchanged leaves without more memory");
+	wait_for_all();
+	ON(one, times10, W_(z, N), R_(s, N));
+	pop(one);
+	is_all(x, N, 90, "a call beside a replay that has written finds the program's bytes");
+	is_all(z, n, 40, "the replay what it wrote");
+	is_all(z + n, N - n, 30, "and what it did not");
+	is_all(s, N, 9, "and the state is the program's");
+	stop(1, "written");
+}
+
+/* Two buffers are away; what comes back is what the replay comes to. */
+static void one_of_two(void)
+{
+	uint64_t before;
+
+	start();
+	push(one, "forward:f");
+	ON(one, times10, W_(y, N), R_(s, N));
+	ON(one, times10, W_(y, N), R_(t, N));
+	ON(one, times10, W_(z, N), R_(s, N));
+	pop(one);
+	ON(one, set9, W_(s, N));
+	ON(one, set9, W_(t, N));
+	wait_for_all();
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N), R_(s, N));
+	ON(one, times10, W_(y, N), R_(t, N));
+	wait_for_all();
+	ON(two, times10, W_(x, N), R_(s, N));
+	ON(two, times10, W_(x, N), R_(t, N));
+	wait_for_all();
+	ON(one, times10, W_(z, N), R_(s, N));
+	wait_for_all();
+	before = operations();
+	ON(two, times10, W_(x, N), R_(t, N));
+	is_u64(operations(), before, "what the replay has not come back to is the program's");
+	is_all(x, N, 90, "who comes finds that");
+	is_all(z, N, 30, "the replay finds its own in the other one");
+	pop(one);
+	is_all(s, N, 9, "both are the program's");
+	is_all(t, N, 9, "at the end");
+	stop(1, "one of two");
+}
+
+/* Memory that the host may change at any time is not put back under its eyes. */
+static void pinned(void)
+{
+	uint64_t before;
+	uint32_t *h;
+
+	start();
+	h = aligned_alloc(4096, N * 4);
+	memset(h, 0, N * 4);
+	rs_engine_alloc(eng, one, RIG_Q(0), (uint64_t)h, N * 4, RS_ALLOC_HOST);
+	push(one, "forward:f");
+	ON(one, times10, W_(y, N), R_(h, N));
+	ON(one, times10, W_(z, N), R_(h, N));
+	pop(one);
+	wait_for_all();
+	push(one, "replay:f");
+	ON(one, times10, W_(y, N), R_(h, N));
+	wait_for_all();
+	before = operations();
+	ON(two, set9, W_(h, N));
+	is_u64(operations(), before, "nothing is kept of pinned memory that a thread overwrites");
+	wait_for_all();
+	ON(one, times10, W_(z, N), R_(h, N));
+	pop(one);
+	is_all(h, N, 9, "it is what was written");
+	stop(0, "pinned");
+	free(h);
+}
+
+/* A stream that waits for nobody knows what: a replay may not wait for it in turn. */
+static void stalling(void)
+{
+	uint64_t event;
+
 	start();
 	forward(N);
 	ON(one, set9, W_(s, N));
 	push(one, "replay:f");
 	ON(one, times10, W_(y, N), R_(s, N));
+	rs_engine_queue_stalls(eng, two, RIG_Q(2));
+	fake_event_record(NULL, RIG_Q(7), &event);
+	fake_drain();
+	fake.event[event - 1].passed = 0;
+	fake_event_wait(NULL, RIG_Q(2), event);
 	ON(two, times10, W_(x, N), R_(s, N));
-	ON(three, times10, W_(t, N), R_(s, N));
-	is_all(t, N, 90, "two threads find the program's bytes beside a replay");
-	is_all(x, N, 90, "both of them");
 	ON(one, times10, W_(z, N), R_(s, N));
 	pop(one);
-	is_all(z, N, 30, "and the replay its own");
-	stop(1, "third stream");
+	fake_drain();
+	ok(z[0] != 0, "the replay goes on");
+	is_u64(s[0], 9, "and ends");
+	fake.event[event - 1].passed = 1;
+	fake_order.missing = 0; /* what nobody may wait for */
+	stop(0, "stalling");
 }
 
 int main(void)
@@ -441,9 +597,15 @@ int main(void)
 		left_alone();
 		held_in_vain();
 		gradient();
-		freed();
+		freed(0);
+		freed(1);
 		many();
-		third_stream();
+		written(N);
+		written(N / 2);
+		one_of_two();
+		pinned();
+		stalling();
+		streams();
 		for (int n = 1; n < 8; n++)
 			failing(n);
 	}

@@ -569,11 +569,13 @@ static void in_vain(void)
 	struct actor a, b;
 
 	scene(&a, &b);
-	stop_at = 1;
+	overwrite(&a);
+	begin_replay(&a);
 	act_push(&b, "replay");
-	come(overwrite, &a, make, &b, 0);
+	stop_at = 1;
+	come(end_replay, &a, make, &b, 0);
 	end_replay(&b);
-	scene_ends(&a, &b, 0, 0);
+	scene_ends(&a, &b, 0, 1);
 }
 
 int main(void)
