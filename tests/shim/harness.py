@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What the tests of the preloaded library share: TAP, building small programs, running them with and without it."""
+import atexit
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("RS_BUILD", TOP / "build"))
@@ -13,6 +15,7 @@ LIBRARY = BUILD / "libreplayshim.so"
 SIM = BUILD / "simcuda"
 CC = os.environ.get("CC", "gcc")
 SANITIZED = bool(os.environ.get("RS_SAN", "").strip())
+PATIENCE = 60  # seconds that something is waited for which comes at once, unless the machine stands still
 
 _count, _failed = 0, 0
 _dir = tempfile.TemporaryDirectory()
@@ -94,9 +97,50 @@ def start(command, cwd=None, **where):
 	                        stderr=subprocess.PIPE, text=True, errors="replace", cwd=cwd or tmp)
 
 
+def until(condition, seconds=PATIENCE):
+	end = time.monotonic() + seconds
+	while not (found := condition()) and time.monotonic() < end:
+		time.sleep(0.02)
+	return found
+
+
+class Held:
+	"""A running client that makes steps for as long as a file is there (--hold=FILE) and prints a line for each."""
+
+	def __init__(self, name, command, **where):
+		self.flag, self.out, self.err = (tmp / f"{name}.{what}" for what in ("hold", "stdout", "stderr"))
+		self.flag.write_text("")
+		with open(self.out, "w") as out, open(self.err, "w") as err:
+			self.process = subprocess.Popen([*map(str, command), f"--hold={self.flag}"], env=environment(**where), stdout=out,
+			                                stderr=err, cwd=tmp)
+		self.pid = self.process.pid
+		atexit.register(self.process.kill)
+
+	def lines(self):
+		return self.out.read_text().split("\n")[:-1]
+
+	def stderr(self):
+		return self.err.read_text(errors="replace")
+
+	def sees(self, condition):
+		return until(lambda: condition() or self.process.poll() is not None) and bool(condition())
+
+	def goes_on(self, steps):
+		"""For so many whole steps from now."""
+		least = len(self.lines()) + 1 + steps
+		return self.sees(lambda: len(self.lines()) >= least)
+
+	def let_go(self):
+		"""(stdout, exit status, stderr) when it has ended, which it does by itself."""
+		self.flag.unlink()
+		self.process.wait(timeout=600 if SANITIZED else 120)
+		return self.out.read_text(), self.process.returncode, self.stderr()
+
+
 def events(directory):
+	"""Whole lines only: it may just be writing."""
 	path = pathlib.Path(directory) / "events.jsonl"
-	return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+	return [json.loads(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
 
 
 def stats(directory):

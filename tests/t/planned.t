@@ -16,12 +16,12 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
-from harness import BUILD, SANITIZED, done, environment, events, ok, run, same, stats, tmp
+from harness import BUILD, SANITIZED, Held, done, environment, events, ok, run, same, stats, tmp, until
 
 CLIENT, CTL = BUILD / "clients" / "planned", BUILD / "replayctl"
 SEGMENTS, STEPS = 4, 12
 MIB = 1 << 20
-SLOWEST = 8e6  # us; a step that waited for somebody would take longer
+SLOWEST = 9e6  # us; a step that waited for somebody would take longer
 runtime = tmp / "run"
 runtime.mkdir(mode=0o700)
 
@@ -32,11 +32,13 @@ def ctl(*args, **kw):
 
 
 class Planner:
-	def __init__(self, name="test", *args):
+	def __init__(self, name="test", *args, listening=True):
 		self.name = name
 		atexit.register(self.kill)
 		self.process = subprocess.Popen([CTL, "planner", "--name", name, *args], stderr=subprocess.DEVNULL,
 		                                env=environment(tool=False, sim=False, XDG_RUNTIME_DIR=runtime))
+		if listening:
+			until(self.status)
 
 	def kill(self):
 		self.process.kill()
@@ -83,19 +85,24 @@ def variables(name, budget, **more):
 	        "REPLAYSHIM_OUT": tmp / name, "REPLAYSHIM_QUIET": 1, "REPLAYSHIM_LOG": "info", **more}
 
 
-def train(name, budget, *args, steps=STEPS, segments=SEGMENTS, **more):
-	p = run(command(*args, steps=steps, segments=segments), **variables(name, budget, **more))
-	return Run(p.stdout, p.returncode, p.stderr, tmp / name)
-
-
 def start(name, budget, *args, steps=STEPS, **more):
-	return subprocess.Popen([str(c) for c in command(*args, steps=steps)], env=environment(**variables(name, budget, **more)),
-	                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+	return Held(name, command(*args, steps=steps), **variables(name, budget, **more))
 
 
-def finish(p, name):
-	out, err = p.communicate(timeout=120)
-	return Run(out, p.returncode, err, tmp / name)
+def finish(p, out):
+	return Run(*p.let_go(), out)
+
+
+def has_plan(out, state="in-force"):
+	return [e for e in events(out) if e["t"] == "plan" and e["state"] == state]
+
+
+def train(name, budget, *args, state="in-force", **more):
+	"""Until a plan is in that state, and for some steps more."""
+	p = start(name, budget, *args, **more)
+	p.sees(lambda: has_plan(tmp / name, state))
+	p.goes_on(6)
+	return finish(p, tmp / name)
 
 
 def budgets():
@@ -121,7 +128,7 @@ def budgets():
 		text = ctl("report", tmp / f"b{budget}").stdout
 		ok("PLAN      in force" in text and f", budget {budget}.0" in text, f"{budget} MiB: the report shows it", text)
 	ok(kept.get(64, 0) > kept.get(14, 0) >= kept.get(7, 9), "a smaller budget keeps less", kept)
-	r = train("b1", "1MiB")
+	r = train("b1", "1MiB", state="infeasible")
 	r.right("1 MiB")
 	codes = {e["code"] for e in events(tmp / "b1") if e["t"] == "finding"}
 	ok("RS070" in codes and not sum(r.kept) and "there is no plan within 1048576 bytes" in r.stderr,
@@ -144,49 +151,42 @@ def drift():
 
 def live():
 	"""Another budget while it runs."""
-	planner, flag = Planner(), tmp / "hold"
-	flag.write_text("")
-	p = start("live", "64MiB", f"--hold={flag}", steps=4)
-	lines, seen = [], {}
+	planner = Planner()
+	p = start("live", "64MiB", steps=4)
 
-	def until(condition, least=0):
-		end = time.monotonic() + 60
-		while time.monotonic() < end:
-			line = p.stdout.readline()
-			lines.append(line)
-			if condition(int(line.split()[4])):
-				return True
-		return False
+	def obeyed(condition):
+		before = len(p.lines())
+		return p.sees(lambda: [line for line in p.lines()[before:] if condition(int(line.split()[4]))])
+
+	def last():
+		return "\n".join(p.lines()[-8:])
 
 	for budget, condition in (("", lambda k: k == SEGMENTS), ("7MiB", lambda k: k <= 1), ("64MiB", lambda k: k == SEGMENTS)):
 		if budget:
 			done_ = ctl("set", "--name", "test", p.pid, f"budget={budget}")
 			ok(done_.returncode == 0, f"replayctl set budget={budget}", done_.stderr)
-		ok(until(condition), f"live: budget {budget or 'of the start'} is obeyed", "".join(lines[-8:]))
-	ok(ctl("set", "--name", "test", p.pid, "off=1").returncode == 0 and until(lambda k: k == 0), "live: off=1", "".join(lines[-8:]))
-	ok(ctl("set", "--name", "test", p.pid, "off=0").returncode == 0 and until(lambda k: k == SEGMENTS), "live: off=0",
-	   "".join(lines[-8:]))
-	flag.unlink()
-	r = finish(p, "live")
-	Run("".join(lines) + r.text, r.status, r.stderr, r.out).right("live", steps=4)
+		ok(obeyed(condition), f"live: budget {budget or 'of the start'} is obeyed", last())
+	ok(ctl("set", "--name", "test", p.pid, "off=1").returncode == 0 and obeyed(lambda k: k == 0), "live: off=1", last())
+	ok(ctl("set", "--name", "test", p.pid, "off=0").returncode == 0 and obeyed(lambda k: k == SEGMENTS), "live: off=0", last())
+	finish(p, tmp / "live").right("live", steps=4)
 	planner.kill()
 
 
 def killed():
 	"""The planner dies, again and again, at any moment."""
-	rng, flag = random.Random(5), tmp / "hold"
-	flag.write_text("")
-	p = start("killed", "14MiB", f"--hold={flag}", steps=4)
-	out = []
+	rng = random.Random(5)
+	p = start("killed", "14MiB", steps=4)
 	for i in range(25):
-		planner = Planner()
+		planner = Planner(listening=False)
+		if not i:
+			p.sees(lambda: has_plan(tmp / "killed"))
 		time.sleep(rng.choice((0, 0.005, 0.02, 0.1, 0.3)) if i % 8 else 15 if SANITIZED else 3)
 		if i % 12 == 7:  # it only sleeps, and somebody still connects to it
 			planner.process.send_signal(signal.SIGSTOP)
 			time.sleep(2)
 		planner.kill()
-	flag.unlink()
-	r = finish(p, "killed")
+	p.goes_on(6)
+	r = finish(p, tmp / "killed")
 	r.right("killed 25 times", steps=4)
 	first = next((i for i, k in enumerate(r.kept) if k), None)
 	ok(first is not None and set(r.kept[first:]) == {r.kept[first]}, "killed: the plan stays", r.kept)
@@ -198,13 +198,28 @@ def job():
 	"""Two processes of one job, with different budgets: one plan for both, from the same step on."""
 	planner = Planner()
 	where = dict(TORCHELASTIC_RUN_ID="j", WORLD_SIZE=2)
-	ps = [start(f"rank{i}", budget, steps=30, RANK=i, **where) for i, budget in enumerate(("64MiB", "14MiB"))]
-	rs = [finish(p, f"rank{i}") for i, p in enumerate(ps)]
+	ps = [start(f"rank{i}", budget, RANK=i, **where) for i, budget in enumerate(("64MiB", "14MiB"))]
+
+	def agreed():
+		"""The step from which one plan is in force in both."""
+		plans = [p["plan"] for p in planner.status().get("programs", [])]
+		if len(plans) == 2 and plans[0]["agreement"] == plans[1]["agreement"] > 0 and \
+		   all(p["taken"] == p["generation"] and p["state"] == "in-force" for p in plans):
+			return {p["from_step"] for p in plans}
+		return set()
+
+	joint = until(agreed)
+	ok(joint, "ranks: one plan is in force in both", planner.status())
+	ok(all([p.goes_on(6) for p in ps]), "ranks: they go on with it")
+	planner.kill()  # it would make another one for the last of them
+	rs = [finish(p, tmp / f"rank{i}") for i, p in enumerate(ps)]
 	for i, r in enumerate(rs):
-		r.right(f"rank {i}", steps=30)
-	ok(sum(rs[0].kept) and rs[0].kept == rs[1].kept, "ranks: the same decisions in the same steps", f"{rs[0].kept}\n{rs[1].kept}")
+		r.right(f"rank {i}")
+	# The first of them may have had a plan of its own before the other one came; steps are counted from 1.
+	first, n = max([1, *joint]) - 1, min(len(r.kept) for r in rs)
+	same(rs[0].kept[first:n], rs[1].kept[first:n], "ranks: the same decisions in the same steps")
+	ok(len(joint) == 1 and n > first and rs[0].kept[first], "ranks: from the first step of their plan on", f"{joint}\n{rs[0].kept}")
 	ok(max(rs[1].peaks[-5:]) <= 14 * MIB, "ranks: within the smaller budget", rs[1].peaks)
-	planner.kill()
 
 
 def by_itself():
@@ -245,8 +260,10 @@ def from_file():
 	                   (("--mode=audit", "--budget", "1GiB"), "need mode preserve")):
 		p = ctl("run", *args, "--", "true")
 		ok(p.returncode == 125 and text in p.stderr, f"run {' '.join(map(str, args))[-30:]}: refused at once", p.stderr)
-	p = run([CTL, "run", "-o", tmp / "viarun", "--budget", "64MiB", "--", *command(steps=25)], tool=False, XDG_RUNTIME_DIR=runtime)
-	same(Run(p.stdout).kept[-1:], [SEGMENTS], "run --budget: plans by itself")
+	p = Held("viarun", [CTL, "run", "-o", tmp / "viarun", "--budget", "64MiB", "--", *command()], tool=False, XDG_RUNTIME_DIR=runtime)
+	p.sees(lambda: [d for d in (tmp / "viarun").glob("*") if has_plan(d)])
+	p.goes_on(6)
+	same(finish(p, None).kept[-1:], [SEGMENTS], "run --budget: plans by itself")
 	ctl("planner", "--stop")
 
 

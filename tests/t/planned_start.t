@@ -131,7 +131,7 @@ def shown(p):
 
 
 def facts_of(top):
-	for _ in range(200):
+	for _ in range(1200):
 		if (top / "facts").exists():
 			os.kill(int((top / "daemon").read_text()), signal.SIGKILL)
 			return json.loads((top / "facts").read_text())

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("RS_BUILD", os.path.join(TOP, "build"))
@@ -451,7 +450,7 @@ for name in ("events.jsonl", "records.jsonl"):
 print("mine")
 if sys.argv[2] == "sleep":
     print("ready", flush=True)
-    time.sleep(30)
+    time.sleep(600)
 if sys.argv[2].startswith("-"):
     sys.stdout.flush()
     os.kill(os.getpid(), -int(sys.argv[2]))
@@ -490,10 +489,9 @@ def test_audit(tmp, lib):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         proc.stdout.readline()
         proc.stdout.readline()
-        start = time.monotonic()
         proc.send_signal(sig)
-        _, err = proc.communicate(timeout=20)
-        ok(proc.returncode in (-sig, 1) and time.monotonic() - start < 15 and "VERDICT" in err,
+        _, err = proc.communicate(timeout=120)
+        ok(proc.returncode in (-sig, 1) and "VERDICT" in err,
            f"audit: {sig.name} goes on to the command, the report is made", f"{proc.returncode}\n{err}")
 
 

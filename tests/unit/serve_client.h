@@ -16,8 +16,8 @@
 
 struct sc_seen {
 	_Atomic uint64_t steps, plans, torn, connected, refused, early;
-	_Atomic uint64_t beats;	   /* times that the planner's heartbeat had advanced */
-	_Atomic uint64_t worst_ns; /* CPU time of a step's part here */
+	_Atomic uint64_t beats; /* times that the planner's heartbeat had advanced */
+	_Atomic uint64_t slow;	/* steps whose part here took a tenth of a second of CPU time */
 	_Atomic uint64_t generation, budget, from_step, digest, infeasible;
 };
 
@@ -154,8 +154,7 @@ static inline void sc_step(struct sc *c)
 			sc_leave(c);
 	}
 	took = sc_cpu() - begin;
-	if (took > c->seen->worst_ns)
-		c->seen->worst_ns = took;
+	c->seen->slow += took > RS_SERVE_SECOND / 10;
 	c->seen->steps++;
 }
 

@@ -121,17 +121,21 @@ static void limits(void)
 {
 	static char text[RS_ERE_TEXT + 2];
 	struct timespec a, b;
-	double ms;
+	double ms, best = 1e9;
 
 	memset(text, 'a', sizeof(text) - 1);
 	is_str(match("a*", text), "no", "a text that is too long matches nothing");
 	text[RS_ERE_TEXT] = '\0';
 	ok(strcmp(match("(a*)*", text), "no") != 0, "one of just that length does");
-	clock_gettime(CLOCK_MONOTONIC, &a);
-	is_str(match("(a*)*(a*)*(a*)*(a|aa|aaa)*b", text), "no", "many ways to fail");
-	clock_gettime(CLOCK_MONOTONIC, &b);
-	ms = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
-	ok(ms < 1000, "take no exponential time (%.1f ms)", ms);
+	/* The best of some: a machine may stand still. */
+	for (unsigned i = 0; i < 5; i++) {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+		is_str(match("(a*)*(a*)*(a*)*(a|aa|aaa)*b", text), "no", "many ways to fail");
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+		ms = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
+		best = ms < best ? ms : best;
+	}
+	ok(best < 1000, "take no exponential time (%.1f ms)", best);
 }
 
 static uint64_t seed = 12345;

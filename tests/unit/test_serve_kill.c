@@ -169,7 +169,8 @@ static void test_programs_die(void)
 static void test_planner_dies(void)
 {
 	pid_t planner = start_planner(), pid[TAKERS];
-	uint64_t torn = 0, plans = 0, connected = 0, worst = 0, refused = 0, least = UINT64_MAX;
+	uint64_t torn = 0, plans = 0, connected = 0, slow = 0, refused = 0, steps = 0;
+	uint64_t had[TAKERS] = {0};
 	struct sc c = normal;
 
 	memset(seen, 0, PROGRAMS * sizeof(*seen));
@@ -181,7 +182,12 @@ static void test_planner_dies(void)
 	}
 	for (unsigned i = 0; i < DEATHS; i++) {
 		nap((unsigned)rand() % 120000);
+		/* On a slow machine they might not meet one of them. */
+		for (unsigned k = 0; i % 4 == 0 && k < TAKERS; k++)
+			wait_for(&seen[k].connected, had[k] + 1);
 		end(planner);
+		for (unsigned k = 0; k < TAKERS; k++)
+			had[k] = seen[k].connected;
 		planner = start_planner();
 	}
 	for (unsigned i = 0; i < TAKERS; i++)
@@ -189,26 +195,28 @@ static void test_planner_dies(void)
 	is_u64((uint64_t)wait_for_programs(TAKERS), TAKERS,
 	       "killed 100 times: the programs are with the last planner");
 	for (unsigned i = 0; i < TAKERS; i++) {
-		uint64_t had = seen[i].plans;
+		uint64_t before = seen[i].plans;
 
 		/* It may have the last one's plan by now. */
-		if (!had)
+		if (!before)
 			wait_for(&seen[i].plans, 1);
+		wait_for(&seen[i].steps, 101);
 		end(pid[i]);
 		torn += seen[i].torn;
 		plans += seen[i].plans;
 		connected += seen[i].connected;
 		refused += seen[i].refused;
-		least = seen[i].steps < least ? seen[i].steps : least;
-		worst = seen[i].worst_ns > worst ? seen[i].worst_ns : worst;
+		steps += seen[i].steps;
+		slow += seen[i].slow;
 	}
 	end(planner);
 	ok(!torn, "no torn plan among %" PRIu64, plans);
 	ok(plans > TAKERS && connected > DEATHS,
 	   "they connected %" PRIu64 " times, and got %" PRIu64 " plans", connected, plans);
-	ok(least > 100 && worst < RS_SERVE_SECOND / 10,
-	   "at least %" PRIu64 " steps each; the worst took %" PRIu64 " us of the processor", least,
-	   worst / 1000);
+	/* What a virtual machine stands still for may be put down to whoever was running. */
+	ok(steps > 100 * TAKERS && slow <= steps / 100,
+	   "of %" PRIu64 " steps %" PRIu64 " took a tenth of a second of the processor", steps,
+	   slow);
 	tap_diag("%" PRIu64 " connections ended while they were made", refused);
 }
 

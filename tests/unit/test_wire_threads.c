@@ -19,7 +19,8 @@ static _Atomic int stop;
 
 struct side {
 	pthread_t thread;
-	uint64_t n, again, bad;
+	_Atomic uint64_t n;
+	uint64_t again, bad;
 };
 
 static double now(void)
@@ -109,9 +110,19 @@ static void *hearer(void *arg)
 	return NULL;
 }
 
+/* The machine may have stood still for all of that moment. */
+static int is_enough(double until, const struct side *sides[], unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (!sides[i]->n)
+			return 0;
+	return now() >= until;
+}
+
 int main(void)
 {
 	struct side plan = {0}, prog[READERS] = {{0}}, tell = {0}, hear = {0};
+	const struct side *sides[] = {&plan, &tell, &hear, &prog[0], &prog[1]};
 	double until = now() + SECONDS;
 
 	pthread_create(&plan.thread, NULL, planner, &plan);
@@ -119,7 +130,7 @@ int main(void)
 	pthread_create(&hear.thread, NULL, hearer, &hear);
 	for (unsigned i = 0; i < READERS; i++)
 		pthread_create(&prog[i].thread, NULL, program, &prog[i]);
-	while (now() < until)
+	while (!is_enough(until, sides, sizeof(sides) / sizeof(*sides)))
 		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 	stop = 1;
 	pthread_join(plan.thread, NULL);
