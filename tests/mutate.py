@@ -420,15 +420,18 @@ MUTATIONS = [
     ("reach: any memory is that of the address", "tracker/calm.c",
      "\tif (r->lo <= 0 && r->hi > 0)\n", ""),
     ("reach: what is reached from nowhere is nothing", "tracker/calm.c", "\t\treturn r->lo == 0;", "\t\treturn 1;"),
-    ("reach: no marks are left", "tracker/calm.c", "if (unanswered && !pass_all(t, &k, block, r, n))",
-     "if (0 && !pass_all(t, &k, block, r, n))"),
+    ("reach: no marks are left", "tracker/calm.c", "\treturn pass_all(t, k, block, r, n);", "\treturn 1;"),
     ("reach: marks of a call that does not pass", "tracker/calm.c", "is_within(l, addr, r) && is_free(k, l->alloc, r->dir & RS_WRITE);",
      "is_within(l, addr, r) && pass((struct rs_lately *)l, k, r->dir & RS_WRITE);"),
-    ("reach: from NULL all is reached", "tracker/calm.c", "if (!addr || is_answered(", "if (is_answered("),
+    ("reach: from NULL all is reached", "tracker/calm.c", "if (addr && !is_answered(t, k.calm | 1,", "if (!is_answered(t, k.calm | 1,"),
     ("copy: what is read is not looked at", "tracker/calm.c", "(!src || answers(small_at(t, src), k.calm | 1, src, 0))", "1"),
     ("copy: what is written is not looked at", "tracker/calm.c", "answers(small_at(t, dst), k.calm | 1, dst, 1)",
      "answers(small_at(t, dst), k.calm | 1, dst, 0)"),
-    ("words: one that is not there is passed over", "tracker/calm.c", "if (!place)\n\t\t\t\treturn 0;", "if (!place)\n\t\t\t\tcontinue;"),
+    ("words: only so many are asked about as are fetched at once", "tracker/calm.c",
+     "\t\tif (!ask(t, k, open, nopen))\n\t\t\treturn 0;\n", ""),
+    ("words: those that are left over are not asked about", "tracker/calm.c", "return !nopen || ask(", "return 1 || ask("),
+    ("words: one that is not there is passed over", "tracker/calm.c", "\t\tif (!word_of(at, scattered, &word))\n\t\t\treturn 0;\n\t\tif (needs_asking(t, calm, word))",
+     "\t\tif (!word_of(at, scattered, &word))\n\t\t\tcontinue;\n\t\tif (needs_asking(t, calm, word))"),
 ]
 
 

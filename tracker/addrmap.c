@@ -122,8 +122,12 @@ static inline struct node *leaf_node(const struct leaf *leaf, uint64_t addr)
 {
 	unsigned w = sub_of(addr);
 	struct sub *sub = load(&leaf->sub[w]);
-	uint64_t bits = sub ? load(&sub->bits) & ~0ull >> (63 - unit_of(addr)) : 0;
+	uint64_t bits = 0;
 
+	if (sub) { /* most likely the nearest start is not far: fetch both lines at once */
+		__builtin_prefetch(&sub->head[unit_of(addr)]);
+		bits = load(&sub->bits) & ~0ull >> (63 - unit_of(addr));
+	}
 	if (!bits) {
 		bits = load(&leaf->starts) & ((1ull << w) - 1);
 		if (!bits)
@@ -211,6 +215,42 @@ void *rs_addrmap_find(const struct rs_addrmap *m, uint64_t addr, uint64_t *ret_b
 	if (ret_bytes)
 		*ret_bytes = end - base;
 	return value;
+}
+
+/* One look's way through the map: its next step is only taken when what it needs has been asked for. */
+void rs_addrmap_fetch(const struct rs_addrmap *m, const uint64_t *addr, unsigned n)
+{
+	uintptr_t entry[RS_ADDRMAP_FETCH];
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		entry[i] = entry_at(m, addr[i]);
+		if (entry[i] & ENTRY_LEAF)
+			__builtin_prefetch(&entry_leaf(entry[i])->sub[sub_of(addr[i])]);
+		else
+			__builtin_prefetch((void *)(entry[i] & ~(uintptr_t)ENTRY_TAGS));
+	}
+	for (i = 0; i < n; i++) {
+		struct sub *sub;
+
+		if (!(entry[i] & ENTRY_LEAF))
+			continue;
+		sub = load(&entry_leaf(entry[i])->sub[sub_of(addr[i])]);
+		if (!sub)
+			continue;
+		__builtin_prefetch(&sub->bits);
+		__builtin_prefetch(&sub->head[unit_of(addr[i])]);
+	}
+	for (i = 0; i < n; i++) {
+		struct node *node = (struct node *)entry[i];
+
+		if (entry[i] & ENTRY_LEAF)
+			node = leaf_node(entry_leaf(entry[i]), addr[i]);
+		else if (entry[i] & ENTRY_FEW)
+			node = few_node(m, entry_few(entry[i]), addr[i]);
+		if (node)
+			__builtin_prefetch(node);
+	}
 }
 
 /* --- insert, remove, iterate ---------------------------------------------------------------- */

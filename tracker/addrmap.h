@@ -28,6 +28,9 @@ void *rs_addrmap_remove(struct rs_addrmap *m, uint64_t base);
 /* The value of the range that contains addr, or NULL. Lock-free; constant time. */
 void *rs_addrmap_find(const struct rs_addrmap *m, uint64_t addr, uint64_t *ret_base,
 		      uint64_t *ret_bytes);
+/* Before several finds: what they will read is fetched at once, not one after the other. n: at most RS_ADDRMAP_FETCH. Lock-free. */
+#define RS_ADDRMAP_FETCH 16u
+void rs_addrmap_fetch(const struct rs_addrmap *m, const uint64_t *addr, unsigned n);
 /* First range with base >= from, in address order: value, or NULL at the end. For writers. */
 void *rs_addrmap_next(const struct rs_addrmap *m, uint64_t from, uint64_t *ret_base,
 		      uint64_t *ret_bytes);

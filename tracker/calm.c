@@ -226,34 +226,103 @@ static int pass(struct rs_lately *l, struct look *k, int write)
 	return 1;
 }
 
-__attribute__((noinline)) static int word_passes(struct rs_thread *t, struct look *k, uint64_t word)
+/*
+ * Of addresses that no answer is known for, before they are looked at one by one: what is read then lies anywhere in memory, and is
+ * fetched at once.
+ */
+__attribute__((noinline)) static void fetch(struct rs_thread *t, const struct look *k,
+					    const uint64_t *addr, unsigned n)
 {
-	struct rs_lately *l = meet(k->e, t, k->generation, word);
+	unsigned i;
 
-	return !l || pass(l, k, 1);
+	rs_addrmap_fetch(k->e->map, addr, n);
+	for (i = 0; i < n; i++) {
+		const struct rs_lately *l = meet(k->e, t, k->generation, addr[i]);
+
+		if (l)
+			__builtin_prefetch(l->alloc);
+	}
+}
+
+/* Words without an answer. */
+static int ask(struct rs_thread *t, struct look *k, const uint64_t *word, unsigned n)
+{
+	unsigned i;
+
+	if (n > 1)
+		fetch(t, k, word, n);
+	for (i = 0; i < n; i++) {
+		struct rs_lately *l = meet(k->e, t, k->generation, word[i]);
+
+		if (l && !pass(l, k, 1))
+			return 0;
+	}
+	return 1;
+}
+
+/* The next word, if it is there. */
+static inline int word_of(const uint8_t *at, int scattered, uint64_t *ret)
+{
+	const void *place = at;
+
+	if (scattered)
+		memcpy(&place, at, sizeof(place));
+	if (__builtin_expect(!place, 0))
+		return 0;
+	memcpy(ret, place, sizeof(*ret));
+	return 1;
+}
+
+static inline int needs_asking(struct rs_thread *t, uint64_t calm, uint64_t word)
+{
+	if (__builtin_expect(answers(small_at(t, word), calm, word, 1), 1))
+		return 0;
+	return word >= RS_ADDR_LEAST && !answers(large_at(t, word), calm, word, 1);
+}
+
+/* From the first word without an answer on. */
+__attribute__((noinline)) static int ask_words(struct rs_thread *t, struct look *k,
+					       const uint8_t *at, const uint8_t *last,
+					       int scattered)
+{
+	uint64_t open[RS_ADDRMAP_FETCH];
+	unsigned nopen = 0;
+
+	for (; at < last; at += 8) {
+		uint64_t word;
+
+		if (!word_of(at, scattered, &word))
+			return 0;
+		if (!needs_asking(t, k->calm | 1, word))
+			continue;
+		open[nopen++] = word;
+		if (nopen < RS_ADDRMAP_FETCH)
+			continue;
+		if (!ask(t, k, open, nopen))
+			return 0;
+		nopen = 0;
+	}
+	return !nopen || ask(t, k, open, nopen);
 }
 
 static inline int words_pass(struct rs_thread *t, struct look *k, const void *words, unsigned n,
 			     int scattered)
 {
-	const uint64_t calm = k->calm | 1;
 	const uint8_t *at = words, *const last = at + 8 * (size_t)n;
+	const uint64_t calm = k->calm | 1;
+	uint64_t word;
 
 	for (; at < last; at += 8) {
-		const void *place = at;
-		uint64_t word;
-
-		if (scattered) {
-			memcpy(&place, at, sizeof(place));
-			if (!place)
-				return 0;
+		/* nearly always this is all, and a loop of its own is what a compiler makes short */
+		while (word_of(at, scattered, &word) && answers(small_at(t, word), calm, word, 1)) {
+			at += 8;
+			if (at == last)
+				return 1;
 		}
-		memcpy(&word, place, sizeof(word));
-		if (answers(small_at(t, word), calm, word, 1))
-			continue;
-		if (word >= RS_ADDR_LEAST && !answers(large_at(t, word), calm, word, 1) &&
-		    !word_passes(t, k, word))
+		if (!word_of(at, scattered, &word))
 			return 0;
+		if (needs_asking(t, calm, word))
+			return ask_words(t, k, at, last, scattered);
 	}
 	return 1;
 }
@@ -305,8 +374,7 @@ static inline int is_answered(struct rs_thread *t, uint64_t calm, uint64_t addr,
 }
 
 /* Leaves no marks yet. */
-__attribute__((noinline)) static int may_pass(struct rs_thread *t, struct look *k, uint64_t addr,
-					      const struct rs_reach *r)
+static int may_pass(struct rs_thread *t, struct look *k, uint64_t addr, const struct rs_reach *r)
 {
 	const struct rs_lately *l = meet(k->e, t, k->generation, addr);
 
@@ -315,9 +383,8 @@ __attribute__((noinline)) static int may_pass(struct rs_thread *t, struct look *
 	return l->alloc && is_within(l, addr, r) && is_free(k, l->alloc, r->dir & RS_WRITE);
 }
 
-__attribute__((noinline)) static int pass_all(struct rs_thread *t, struct look *k,
-					      const uint8_t *block, const struct rs_reach *r,
-					      unsigned n)
+static int pass_all(struct rs_thread *t, struct look *k, const uint8_t *block,
+		    const struct rs_reach *r, unsigned n)
 {
 	unsigned i;
 
@@ -333,28 +400,47 @@ __attribute__((noinline)) static int pass_all(struct rs_thread *t, struct look *
 	return 1;
 }
 
+/* There are some without an answer. */
+__attribute__((noinline)) static int ask_reach(struct rs_thread *t, struct look *k,
+					       const uint8_t *block, const struct rs_reach *r,
+					       unsigned n)
+{
+	uint64_t open[RS_ADDRMAP_FETCH];
+	unsigned i, nopen = 0;
+
+	for (i = 0; i < n && nopen < RS_ADDRMAP_FETCH; i++) {
+		open[nopen] = address_of(block, &r[i]);
+		nopen += open[nopen] && !is_answered(t, k->calm | 1, open[nopen], &r[i]);
+	}
+	if (nopen > 1)
+		fetch(t, k, open, nopen);
+	for (i = 0; i < n; i++) {
+		uint64_t addr = address_of(block, &r[i]);
+
+		if (addr && !is_answered(t, k->calm | 1, addr, &r[i]) &&
+		    !may_pass(t, k, addr, &r[i]))
+			return 0;
+	}
+	return pass_all(t, k, block, r, n);
+}
+
 uint64_t rs_engine_again_reach(struct rs_engine *e, struct rs_thread *t, struct rs_queue queue,
 			       const void *block, const struct rs_reach *r, unsigned n)
 {
-	int unanswered = 0;
 	struct look k;
-	uint64_t calm;
 	unsigned i;
 
 	if (!begin(&k, e, t, queue))
 		return 0;
-	calm = k.calm | 1;
 	for (i = 0; i < n; i++) {
 		uint64_t addr = address_of(block, &r[i]);
 
-		if (!addr || is_answered(t, calm, addr, &r[i]))
-			continue;
-		if (!may_pass(t, &k, addr, &r[i]))
-			return 0;
-		unanswered = 1;
+		if (addr && !is_answered(t, k.calm | 1, addr, &r[i])) {
+			if (!ask_reach(t, &k, block, r, n))
+				return 0;
+			break;
+		}
 	}
-	if (unanswered && !pass_all(t, &k, block, r, n))
-		return 0;
 	return end(&k, queue);
 }
 

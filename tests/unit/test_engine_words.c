@@ -162,6 +162,59 @@ static void scattered(void)
 	rig_stop();
 }
 
+/* More at once than are fetched at once: some that are known, some that are not, some where there is nothing. */
+#define MANY (2 * RS_ADDRMAP_FETCH + 7)
+static void many(void)
+{
+	const uint64_t at = 1ull << 46;
+	struct rs_reach reach[MANY];
+	uint64_t word[MANY];
+	void *place[MANY];
+	uint32_t *x, left = 0;
+
+	begin(&x);
+	for (unsigned i = 0; i < MANY; i++) {
+		word[i] = at + i * (i % 3 ? 4096ull : 5ull << 21);
+		place[i] = &word[i];
+		reach[i] = (struct rs_reach){0, 1, 8 * i, RS_WRITE};
+		if (i % 5 && i % 3)
+			rs_engine_alloc(eng, thr, RIG_Q(0), word[i], 4096, RS_ALLOC_DEVICE);
+	}
+	for (unsigned form = 0; form < 3; form++) {
+		uint64_t now;
+
+		for (unsigned i = 0; i < MANY; i++)
+			if (alloc_of((void *)word[i]))
+				forget_marks(alloc_of((void *)word[i]));
+		rs_moment_next(eng);
+		ok(passes(0, word[7]), "one of them is known");
+		now = form == 0	  ? rs_engine_again_words(eng, thr, RIG_Q(0), word, MANY)
+		      : form == 1 ? rs_engine_again_scattered(eng, thr, RIG_Q(0), place, MANY)
+				  : rs_engine_again_reach(eng, thr, RIG_Q(0), word, reach, MANY);
+		left = 0;
+		for (unsigned i = 0; i < MANY; i++)
+			left += alloc_of((void *)word[i]) &&
+				!is_marked(alloc_of((void *)word[i]), 1);
+		ok(now == rs_engine_moment(eng) && !left, "many words, a mark at each");
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		struct rs_alloc *a = alloc_of((void *)word[i]);
+
+		if (!a)
+			continue;
+		rs_moment_next(eng);
+		claim(a);
+		left += rs_engine_again_words(eng, thr, RIG_Q(0), word, MANY) ||
+			rs_engine_again_scattered(eng, thr, RIG_Q(0), place, MANY) ||
+			rs_engine_again_reach(eng, thr, RIG_Q(0), word, reach, MANY);
+		a->claimed = 0;
+	}
+	ok(!left, "whichever one is claimed");
+	rs_moment_next(eng);
+	ok(rs_engine_again_words(eng, thr, RIG_Q(0), word, MANY), "none is");
+	rig_stop();
+}
+
 /* A copy, and a fill: from nowhere. */
 static void copied(void)
 {
@@ -357,6 +410,7 @@ int main(void)
 	by_words();
 	scattered();
 	copied();
+	many();
 	remembered();
 	read_then_written();
 	replaced();
