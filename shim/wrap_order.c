@@ -131,31 +131,40 @@ AFTER(cuEventSynchronize, (CUevent hEvent), (hEvent), passed_waiting(hEvent))
 
 /* --- synchronisation ---------------------------------------------------------------------------- */
 
-static void synced(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)
+/* What may hold the device up, before the wait: other threads go on meanwhile. */
+static uint64_t stalls_now(void)
+{
+	return rs_state.engine ? rs_engine_stalls(rs_state.engine) : 0;
+}
+
+static void synced(struct rs_tls *t, CUstream stream, enum rs_flavour flavour, uint64_t met)
 {
 	struct rs_queue q = rs_queue_of(t, stream, flavour);
 
 	RS_ENGINE(rs_engine_synced_queue(rs_state.engine, t->thread, q));
-	RS_ENGINE(rs_engine_queues_go_on(rs_state.engine, q.ctx, &q));
+	RS_ENGINE(rs_engine_queues_go_on_since(rs_state.engine, q.ctx, &q, met));
 	rs_guard_poll();
 }
 
-#define SYNC(sym, flavour) AFTER(sym, (CUstream hStream), (hStream), synced(t, hStream, flavour))
+#define SYNC(sym, flavour)                                                                         \
+	AROUND(sym, (CUstream hStream), (hStream), uint64_t met = stalls_now(),                    \
+	       synced(t, hStream, flavour, met))
 SYNC(cuStreamSynchronize, RS_PLAIN)
 SYNC(cuStreamSynchronize_ptsz, RS_PTSZ)
 SYNC(cuStreamQuery, RS_PLAIN)
 SYNC(cuStreamQuery_ptsz, RS_PTSZ)
 
-static void synced_ctx(uint64_t ctx)
+static void synced_ctx(uint64_t ctx, uint64_t met)
 {
 	RS_ENGINE(rs_engine_synced_ctx(rs_state.engine, ctx));
-	RS_ENGINE(rs_engine_queues_go_on(rs_state.engine, ctx, NULL));
+	RS_ENGINE(rs_engine_queues_go_on_since(rs_state.engine, ctx, NULL, met));
 	rs_guard_poll();
 }
 
-AFTER(cuCtxSynchronize, (void), (), synced_ctx(rs_ctx_current(t)))
-AFTER(cuCtxSynchronize_v2, (CUcontext ctx), (ctx),
-      synced_ctx(ctx ? (uintptr_t)ctx : rs_ctx_current(t)))
+AROUND(cuCtxSynchronize, (void), (), uint64_t met = stalls_now(),
+       synced_ctx(rs_ctx_current(t), met))
+AROUND(cuCtxSynchronize_v2, (CUcontext ctx), (ctx), uint64_t met = stalls_now(),
+       synced_ctx(ctx ? (uintptr_t)ctx : rs_ctx_current(t), met))
 
 /* What comes after this on the stream waits for something that no event tells. */
 static void stalls(struct rs_tls *t, CUstream stream, enum rs_flavour flavour)

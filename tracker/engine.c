@@ -480,6 +480,7 @@ void rs_engine_queue_stalls(struct rs_engine *e, struct rs_thread *t, struct rs_
 	pthread_mutex_lock(&e->lock);
 	id = rs_queue_id(e, t, q);
 	known = !!(e->stalling & RS_QBIT(id));
+	__atomic_fetch_add(&e->stalls, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&e->lock);
 	if (known)
 		return;
@@ -498,17 +499,28 @@ void rs_engine_queue_stalls(struct rs_engine *e, struct rs_thread *t, struct rs_
 		e->ops->event_free(e->ops->opaque, event);
 }
 
+uint64_t rs_engine_stalls(struct rs_engine *e)
+{
+	return __atomic_load_n(&e->stalls, __ATOMIC_SEQ_CST);
+}
+
 void rs_engine_queues_go_on(struct rs_engine *e, uint64_t ctx, const struct rs_queue *q)
+{
+	rs_engine_queues_go_on_since(e, ctx, q, rs_engine_stalls(e));
+}
+
+void rs_engine_queues_go_on_since(struct rs_engine *e, uint64_t ctx, const struct rs_queue *q,
+				  uint64_t met)
 {
 	uint64_t event;
 	uint32_t i;
 
 	if (!q)
-		rs_remap_synced(e, ctx);
+		rs_remap_synced(e, ctx, met);
 	for (i = 0; __atomic_load_n(&e->stalling, __ATOMIC_RELAXED); i++) {
 		event = 0;
 		pthread_mutex_lock(&e->lock);
-		if (i >= e->queues.n) {
+		if (i >= e->queues.n || rs_engine_stalls(e) != met) {
 			pthread_mutex_unlock(&e->lock);
 			return;
 		}

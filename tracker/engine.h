@@ -207,6 +207,13 @@ int rs_engine_value_comes(struct rs_engine *e, uint64_t addr, uint64_t value,
 void rs_engine_queue_stalls(struct rs_engine *e, struct rs_thread *t, struct rs_queue q);
 /* The host has waited for all queues of a context, or (not NULL) for one of them. */
 void rs_engine_queues_go_on(struct rs_engine *e, uint64_t ctx, const struct rs_queue *q);
+/*
+ * The same beside other threads: what they have put there since the wait began was not waited for. `met` is what
+ * rs_engine_stalls() said before it; if that has changed nothing goes on, until the next wait.
+ */
+uint64_t rs_engine_stalls(struct rs_engine *e);
+void rs_engine_queues_go_on_since(struct rs_engine *e, uint64_t ctx, const struct rs_queue *q,
+				  uint64_t met);
 /* The host has seen the end of the queue's work; of what the event marks; of all the context's work. */
 void rs_engine_synced_queue(struct rs_engine *e, struct rs_thread *t, struct rs_queue q);
 void rs_engine_synced_event(struct rs_engine *e, uint64_t event);

@@ -165,7 +165,8 @@ void rs_engine_before(struct rs_engine *e, struct rs_thread *t, struct rs_call *
 	}
 	if (call->capturing && rs_capture_before(e, t, call))
 		return;
-	if (call->kind == RS_CALL_HOST)
+	t->hosts = call->kind == RS_CALL_HOST;
+	if (t->hosts)
 		rs_remap_hosts(e, call->q.ctx);
 	if (!rs_follow_loosely(e, t, call))
 		follow(e, t, call);
@@ -250,6 +251,10 @@ static void after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call
 void rs_engine_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *call, int ok)
 {
 	after(e, t, call, ok);
+	/* Again: who has waited since it was described has not waited for it. */
+	if (t->hosts)
+		rs_remap_hosts(e, call->q.ctx);
+	t->hosts = 0;
 	if (t->under_way.n)
 		rs_view_made(e, t);
 	if (t->flying) /* with all that is enqueued behind the call */

@@ -491,6 +491,7 @@ struct rs_thread {
 	RS_VEC(struct rs_alloc *)
 	under_way;	/* what the calls touch that it is just making: views.c */
 	uint8_t flying; /* is between before and after of a call that may reach mapped memory: remap.c */
+	uint8_t hosts; /* the call that it is just making runs code on the host: remap.c */
 	struct rs_lately lately[RS_LATELY];
 	uint64_t lately_generation[RS_LATELY]; /* engine.map_generation before it was looked up */
 };
@@ -522,6 +523,7 @@ struct rs_engine {
 	uint32_t fences[64]; /* bit by bit of fence_queues: records in flight with such a fence */
 	uint64_t refusals;   /* so often somebody has not waited for a fence */
 	uint64_t stalling; /* atomic: queues that may wait for memory, see rs_engine_queue_stalls */
+	uint64_t stalls;   /* atomic: counts these, and host functions, before they show */
 	uint64_t used_since;  /* atomic: of those, the ones with calls after the stall */
 	uint64_t touched_all; /* queues whose calls may have touched anything */
 	uint64_t loose_all;   /* the last write that may have gone anywhere; a version */

@@ -651,17 +651,28 @@ void rs_remap_unbind(struct rs_op *op)
 /* Host code is put into a stream of that context: what comes after it may wait for this thread. */
 void rs_remap_hosts(struct rs_engine *e, uint64_t ctx)
 {
-	uint64_t before = __atomic_load_n(&e->remapping.hosted, __ATOMIC_RELAXED);
+	uint64_t before;
 
-	if (before != ctx)
-		__atomic_store_n(&e->remapping.hosted, before ? UINT64_MAX : ctx, __ATOMIC_RELAXED);
+	/* Whoever ends a wait finds one of the two: the count, which is up first, or what is there now. */
+	__atomic_fetch_add(&e->stalls, 1, __ATOMIC_SEQ_CST);
+	before = __atomic_load_n(&e->remapping.hosted, __ATOMIC_SEQ_CST);
+	while (!__atomic_compare_exchange_n(&e->remapping.hosted, &before,
+					    before && before != ctx ? UINT64_MAX : ctx, 0,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
 }
 
-/* The host has waited for all of the context's work. */
-void rs_remap_synced(struct rs_engine *e, uint64_t ctx)
+/* The host has waited for all of the context's work that there was when e->stalls was `met`. */
+void rs_remap_synced(struct rs_engine *e, uint64_t ctx, uint64_t met)
 {
-	__atomic_compare_exchange_n(&e->remapping.hosted, &ctx, 0, 0, __ATOMIC_RELAXED,
-				    __ATOMIC_RELAXED);
+	uint64_t hosted = ctx;
+
+	if (!__atomic_load_n(&e->remapping.hosted, __ATOMIC_RELAXED) || rs_engine_stalls(e) != met)
+		return;
+	if (__atomic_compare_exchange_n(&e->remapping.hosted, &hosted, 0, 0, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST) &&
+	    rs_engine_stalls(e) != met)
+		rs_remap_hosts(e, ctx);
 }
 
 /* --- ends --------------------------------------------------------------------------------------- */

@@ -78,10 +78,10 @@ void rs_remap_bind(struct rs_op *op,
 		   struct rs_alloc *a); /* a planned operation is on the allocation */
 void rs_remap_unbind(struct rs_op *op);
 void rs_remap_meet(struct rs_callstate *c, struct rs_thread *t);
-void rs_remap_landed(struct rs_engine *e, struct rs_thread *t); /* no lock */
-void rs_remap_hosts(struct rs_engine *e, uint64_t ctx);		/* no lock */
-void rs_remap_synced(struct rs_engine *e, uint64_t ctx);	/* no lock */
-void rs_remap_ctx_leaves(struct rs_engine *e, uint64_t ctx);	/* no lock */
+void rs_remap_landed(struct rs_engine *e, struct rs_thread *t);	       /* no lock */
+void rs_remap_hosts(struct rs_engine *e, uint64_t ctx);		       /* no lock */
+void rs_remap_synced(struct rs_engine *e, uint64_t ctx, uint64_t met); /* no lock */
+void rs_remap_ctx_leaves(struct rs_engine *e, uint64_t ctx);	       /* no lock */
 void rs_remap_keep_gone(struct rs_engine *e, const struct rs_keep *k);
 void rs_remap_alloc_gone(struct rs_engine *e, struct rs_alloc *a);
 void rs_remap_fini(struct rs_engine *e); /* no lock */

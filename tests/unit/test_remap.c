@@ -336,10 +336,12 @@ static void stuck(int back)
 static void not_while(int what)
 {
 	struct rs_call host = {.name = "host", .kind = RS_CALL_HOST, .q = RIG_Q(3)};
+	uint64_t met;
 
 	start(RS_OPTION_UNDO);
 	forward("forward:f");
 	OVERWRITE();
+	met = rs_engine_stalls(eng);
 	if (what) {
 		rs_engine_before(eng, thr, &host);
 		rs_engine_after(eng, thr, &host, 1);
@@ -352,12 +354,18 @@ static void not_while(int what)
 	ok(y[0] == 321, "beside a %s: the replay sees its bytes",
 	   what ? "host function" : "queue that stalls");
 	is_u64(fake.remaps, 0, "by copy");
+	/* A wait that had begun before has not waited for it. */
+	rs_engine_queues_go_on_since(eng, 1, NULL, met);
+	begin_replay("replay:f#0");
+	POP();
+	fake_drain();
+	is_u64(fake.remaps, 0, "and beside a wait that began before, too");
 	rs_engine_queues_go_on(eng, 1, NULL);
 	begin_replay("replay:f#0");
 	POP();
 	present_is_back(9, "once that is over");
 	is_u64(fake.remaps, 2, "it is remapped");
-	is_u64(now().outcome[0], 2, "matches");
+	is_u64(now().outcome[0], 3, "matches");
 	stop();
 }
 
