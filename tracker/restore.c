@@ -56,11 +56,17 @@ static uint32_t held_at(const struct rs_window *w, const struct rs_alloc *a, uin
 	return lo;
 }
 
-int rs_window_holds(const struct rs_window *w, const struct rs_alloc *a, uint64_t off)
+uint64_t rs_window_held_until(const struct rs_window *w, const struct rs_alloc *a, uint64_t off,
+			      uint64_t end, int *ret_held)
 {
 	uint32_t i = held_at(w, a, off);
+	const struct rs_held *h = &w->held.v[i];
 
-	return i < w->held.n && w->held.v[i].serial == a->serial && w->held.v[i].off <= off;
+	*ret_held = 0;
+	if (i == w->held.n || h->serial != a->serial)
+		return end;
+	*ret_held = h->off <= off;
+	return rs_min64(end, *ret_held ? h->end : h->off);
 }
 
 /* [off, off + len), none of which is held yet, is from now on. There is room for one more span. */
@@ -109,18 +115,24 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 	int exact = e->config.mode == RS_MODE_AUDIT || how != RS_HOLD_RESTORE;
 	uint64_t end = off + len;
 
-	if (rs_extmap_split(&a->ext, off, len)) {
-		w->rec->flags |= RS_F_INTERNAL;
-		return;
-	}
 	while (off < end) {
-		struct rs_ext piece = a->ext.ext[rs_extmap_at(&a->ext, off)];
+		struct rs_ext piece;
 		struct rs_hold *h;
 		struct rs_keep *k;
+		int held;
 
-		off = piece.off + piece.len;
-		if (rs_window_holds(w, a, piece.off))
+		len = rs_window_held_until(w, a, off, end, &held) - off;
+		if (held) {
+			off += len;
 			continue;
+		}
+		/* one write may have gone over what is held and what is not */
+		if (rs_extmap_split(&a->ext, off, len)) {
+			w->rec->flags |= RS_F_INTERNAL;
+			return;
+		}
+		piece = a->ext.ext[rs_extmap_at(&a->ext, off)];
+		off = piece.off + piece.len;
 		k = RS_ROOM(w->held, 1) ? rs_keep_take(e, l, q, a, &piece, writer, exact) : NULL;
 		if (k && exact && k->killer.call == writer->call)
 			rs_where_want(e);

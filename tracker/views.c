@@ -58,6 +58,16 @@ static int is_in(const struct rs_engine *e, const struct rs_thread *t, const str
 	return x != NULL;
 }
 
+/* Does v lie in w, on a thread's stack? */
+static int encloses(const struct rs_window *w, const struct rs_window *v)
+{
+	const struct rs_window *x;
+
+	for (x = v->id ? NULL : v->up; x && x != w; x = x->up)
+		;
+	return x != NULL;
+}
+
 static int touches(const struct rs_callstate *c, const struct rs_hold *h)
 {
 	uint32_t i;
@@ -114,6 +124,8 @@ static int may_be_shown(const struct rs_window *w, const struct rs_range *r)
 	const struct rs_touch *t = w->seg ? rs_touch_of(w->seg->touches, r->a) : NULL;
 	uint32_t i;
 
+	if (w->unresolved) /* this may be the call that decides */
+		return 1;
 	for (i = t ? rs_claim_at(t, r->off) : 0; t && i < t->claims.n; i++) {
 		const struct rs_claim *k = &t->claims.v[i];
 
@@ -257,32 +269,6 @@ static void put_p2(struct rs_callstate *c, struct rs_window *w, const struct rs_
 	rs_fence(e, h->alloc, c->q, w->rec);
 }
 
-/* The program's bytes come back there. */
-static void step_aside(struct rs_callstate *c, struct rs_window *w, struct rs_hold *h)
-{
-	int whole = h->off == h->keep->off && h->len == h->keep->len && h->keep->other_ver;
-	struct rs_engine *e = c->e;
-
-	/* the replay would have to wait for this queue's later work */
-	if (__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) & RS_QBIT(c->q) ||
-	    rs_extmap_split(&h->alloc->ext, h->off, h->len)) {
-		w->rec->flags |= RS_F_LOST;
-		return;
-	}
-	h->away = 1;
-	w->away++;
-	w->queues |= RS_QBIT(c->q); /* its record is of that, too */
-	if (whole && rs_swap_aside(e, c->l, c->q, w, h->alloc, h->keep)) {
-		if (!put_aside(w, h->alloc, h->keep, h->off, h->len, h->keep->ver))
-			w->rec->flags |= RS_F_LOST;
-		return;
-	}
-	rs_oplist_order(c->l, rs_touched(e, h->alloc), c->q);
-	keep_aside(c, w, h);
-	if (!whole || !rs_remap_back(e, c->l, c->q, w, h->alloc, h->keep))
-		put_p2(c, w, h);
-}
-
 /* The replay has found the program's own bytes in the piece, as they were those of its forward; now they are overwritten. */
 static void keep_seen(struct rs_callstate *c, struct rs_window *w, struct rs_alloc *a,
 		      const struct rs_ext *x)
@@ -308,25 +294,54 @@ static void keep_seen(struct rs_callstate *c, struct rs_window *w, struct rs_all
 	w->away++;
 }
 
-/* Is what lies there shown to another replay? Then that one holds what w has seen, and puts it back. */
+/*
+ * Is what lies there shown to another replay? Then that one holds what w has seen, and puts it back. One around w is none: what
+ * is shown to that is what w has seen. *until: where the answer may change.
+ */
 static int is_anothers(const struct rs_engine *e, const struct rs_window *w,
-		       const struct rs_alloc *a, uint64_t at)
+		       const struct rs_alloc *a, uint64_t at, uint64_t *until)
 {
 	const struct rs_window *o;
+	int is = 0;
 	uint32_t i;
 
 	for (o = e->replays; o; o = o->next_replay) {
-		for (i = 0; o != w && i < o->holds.n; i++) {
+		for (i = 0; o != w && !encloses(o, w) && i < o->holds.n; i++) {
 			const struct rs_hold *h = &o->holds.v[i];
 
-			if (h->alloc == a && at - h->off < h->len && is_shown(h))
-				return 1;
+			if (h->alloc != a || h->off >= *until || h->off + h->len <= at ||
+			    !is_shown(h))
+				continue;
+			is |= h->off <= at;
+			*until = rs_min64(*until, h->off <= at ? h->off + h->len : h->off);
 		}
 	}
-	return 0;
+	return is;
 }
 
-/* All of that in bytes of one allocation. */
+/* All of that in bytes of one allocation, which are state to w. */
+static void keep_span_seen(struct rs_callstate *c, struct rs_window *w, struct rs_alloc *a,
+			   uint64_t at, uint64_t to)
+{
+	while (at < to) {
+		struct rs_ext x;
+		int held;
+		uint64_t until = rs_window_held_until(w, a, at, to, &held);
+
+		if (held || is_anothers(c->e, w, a, at, &until)) {
+			at = until;
+			continue;
+		}
+		if (rs_extmap_split(&a->ext, at, until - at)) {
+			w->rec->flags |= RS_F_LOST;
+			return;
+		}
+		x = a->ext.ext[rs_extmap_at(&a->ext, at)];
+		keep_seen(c, w, a, &x);
+		at = x.off + x.len;
+	}
+}
+
 static void keep_all_seen(struct rs_callstate *c, struct rs_window *w, struct rs_alloc *a,
 			  uint64_t off, uint64_t end)
 {
@@ -341,17 +356,125 @@ static void keep_all_seen(struct rs_callstate *c, struct rs_window *w, struct rs
 
 		if (t->spans.v[i].cls != RS_CLASS_STATE)
 			continue;
-		if (rs_extmap_split(&a->ext, at, to - at)) {
-			w->rec->flags |= RS_F_LOST;
-			continue;
-		}
-		while (at < to) {
-			struct rs_ext x = a->ext.ext[rs_extmap_at(&a->ext, at)];
+		keep_span_seen(c, w, a, at, to);
+	}
+}
 
-			if (!rs_window_holds(w, a, at) && !is_anothers(c->e, w, a, at))
-				keep_seen(c, w, a, &x);
-			at = x.off + x.len;
-		}
+/* The i-th hold of w goes. What it holds is the caller's until let_go. */
+static struct rs_hold take_hold(struct rs_window *w, uint32_t i)
+{
+	struct rs_hold h = w->holds.v[i];
+
+	w->holds.v[i] = w->holds.v[--w->holds.n];
+	w->away -= h.away;
+	if (!rs_window_unheld(w, h.alloc, h.off, h.len))
+		w->rec->flags |= RS_F_LOST;
+	return h;
+}
+
+static void let_go(struct rs_engine *e, const struct rs_hold *h)
+{
+	h->keep->holds--;
+	rs_keep_collect(e, h->alloc, h->keep);
+	rs_alloc_unref(e, h->alloc);
+}
+
+static void vacate(struct rs_callstate *c, struct rs_window *w, const struct rs_alloc *a,
+		   uint64_t off, uint64_t len);
+
+/* Has w had anything but state there? Then nobody can take it away from there. */
+static int has_made_there(const struct rs_window *w, const struct rs_alloc *a, uint64_t off,
+			  uint64_t len)
+{
+	const struct rs_touch *t = rs_touch_of(w->touches, a);
+	uint32_t i;
+
+	for (i = t ? rs_span_at(t, off) : 0; t && i < t->spans.n && t->spans.v[i].off < off + len;
+	     i++)
+		if (t->spans.v[i].cls != RS_CLASS_STATE)
+			return 1;
+	return 0;
+}
+
+/* The bytes of h, one of w's, are about to leave. What replays inside of w have there leaves first: it lies on top. */
+static void inner_ones_leave(struct rs_callstate *c, struct rs_window *w, const struct rs_hold *h)
+{
+	struct rs_window *v;
+
+	for (v = c->e->replays; v; v = v->next_replay) {
+		if (v->id && rs_touch_of(v->touches, h->alloc))
+			v->rec->flags |= RS_F_LOST; /* a process' window: it sees this call, too */
+		if (!encloses(w, v))
+			continue;
+		if (has_made_there(v, h->alloc, h->off, h->len))
+			v->rec->flags |= RS_F_LOST;
+		vacate(c, v, h->alloc, h->off, h->len);
+		keep_all_seen(c, v, h->alloc, h->off, h->off + h->len);
+	}
+}
+
+/* The program's bytes come back there. */
+static void step_aside(struct rs_callstate *c, struct rs_window *w, struct rs_hold *h)
+{
+	int whole = h->off == h->keep->off && h->len == h->keep->len && h->keep->other_ver;
+	struct rs_engine *e = c->e;
+
+	/* the replay would have to wait for this queue's later work */
+	if (__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) & RS_QBIT(c->q)) {
+		w->rec->flags |= RS_F_LOST;
+		return;
+	}
+	inner_ones_leave(c, w, h);
+	if (rs_extmap_split(&h->alloc->ext, h->off, h->len)) { /* only now: they put pieces there */
+		w->rec->flags |= RS_F_LOST;
+		return;
+	}
+	h->away = 1;
+	w->away++;
+	w->queues |= RS_QBIT(c->q); /* its record is of that, too */
+	if (whole && rs_swap_aside(e, c->l, c->q, w, h->alloc, h->keep)) {
+		if (!put_aside(w, h->alloc, h->keep, h->off, h->len, h->keep->ver))
+			w->rec->flags |= RS_F_LOST;
+		return;
+	}
+	rs_oplist_order(c->l, rs_touched(e, h->alloc), c->q);
+	keep_aside(c, w, h);
+	if (!whole || !rs_remap_back(e, c->l, c->q, w, h->alloc, h->keep))
+		put_p2(c, w, h);
+}
+
+/*
+ * The i-th hold of w makes room. Where w holds P2, but has changed nothing since (it was refused a call, or its bytes are the
+ * program's again), the hold goes: what is written now is P2, and what another replay is shown now is not this one's. Returns
+ * the next one.
+ */
+static uint32_t make_room(struct rs_callstate *c, struct rs_window *w, uint32_t i)
+{
+	struct rs_hold *h = &w->holds.v[i];
+
+	if (comes_back(h) && !is_shown(h)) {
+		struct rs_hold gone = take_hold(w, i);
+
+		let_go(c->e, &gone);
+		return i;
+	}
+	if (comes_back(h))
+		step_aside(c, w, h);
+	return i + 1;
+}
+
+static void vacate(struct rs_callstate *c, struct rs_window *w, const struct rs_alloc *a,
+		   uint64_t off, uint64_t len)
+{
+	uint32_t i = 0;
+
+	while (i < w->holds.n) {
+		const struct rs_hold *h = &w->holds.v[i];
+
+		if (h->alloc == a && h->off < off + len && off < h->off + h->len)
+			i = make_room(c, w, i);
+		else
+			i++;
 	}
 }
 
@@ -409,30 +532,16 @@ static void forget_aside(struct rs_engine *e, struct rs_window *w, uint32_t i)
 	rs_alloc_unref(e, s.alloc);
 }
 
-/* The i-th hold of w goes. What it holds is the caller's until let_go. */
-static struct rs_hold take_hold(struct rs_window *w, uint32_t i)
-{
-	struct rs_hold h = w->holds.v[i];
-
-	w->holds.v[i] = w->holds.v[--w->holds.n];
-	w->away -= h.away;
-	if (!rs_window_unheld(w, h.alloc, h.off, h.len))
-		w->rec->flags |= RS_F_LOST;
-	return h;
-}
-
-static void let_go(struct rs_engine *e, const struct rs_hold *h)
-{
-	h->keep->holds--;
-	rs_keep_collect(e, h->alloc, h->keep);
-	rs_alloc_unref(e, h->alloc);
-}
-
 /* In place of the i-th hold of w, which is away, what the program has there now is held. */
 static void come_back(struct rs_callstate *c, struct rs_window *w, uint32_t i)
 {
 	struct rs_hold h = take_hold(w, i);
+	struct rs_window *o;
 
+	/* all of it comes back, not only what the call touches */
+	for (o = c->e->replays; o && !h.alloc->dead; o = o->next_replay)
+		if (o != w && !encloses(o, w))
+			vacate(c, o, h.alloc, h.off, h.len);
 	if (!h.alloc->dead) {
 		rs_oplist_order(c->l, rs_touched(c->e, h.alloc), c->q);
 		rs_window_hold_range(c->e, c->l, c->q, w, h.alloc, h.off, h.len,
@@ -476,27 +585,13 @@ void rs_view_over(struct rs_engine *e, struct rs_window *w)
 
 /* --- calls -------------------------------------------------------------------------------------- */
 
-/*
- * The replay makes room for the call. Where it holds P2, but has changed nothing since (it was refused a call, or its bytes are
- * the program's again), the hold goes: what is written now is P2, and what another replay is shown now is not this one's.
- */
-static void make_room(struct rs_callstate *c, struct rs_window *w)
+/* The replay makes room for the call. */
+static void make_room_for(struct rs_callstate *c, struct rs_window *w)
 {
 	uint32_t i = 0;
 
-	while (i < w->holds.n) {
-		struct rs_hold *h = &w->holds.v[i];
-
-		if (comes_back(h) && touches(c, h) && !is_shown(h)) {
-			struct rs_hold gone = take_hold(w, i);
-
-			let_go(c->e, &gone);
-			continue;
-		}
-		if (comes_back(h) && touches(c, h))
-			step_aside(c, w, h);
-		i++;
-	}
+	while (i < w->holds.n)
+		i = touches(c, &w->holds.v[i]) ? make_room(c, w, i) : i + 1;
 }
 
 static void others_step_aside(struct rs_callstate *c, const struct rs_thread *t)
@@ -515,7 +610,7 @@ static void others_step_aside(struct rs_callstate *c, const struct rs_thread *t)
 					__atomic_load_n(&c->e->fence_queues, __ATOMIC_RELAXED),
 					NULL, c->q);
 		}
-		make_room(c, w);
+		make_room_for(c, w);
 	}
 	for (w = c->e->replays; w; w = w->next_replay)
 		if (!is_in(c->e, t, w))

@@ -21,7 +21,9 @@ void rs_view_made(struct rs_engine *e, struct rs_thread *t); /* no lock: its cal
 /* restore.c: which bytes a replay holds; what it was shown by an exchange leaves */
 void rs_window_held(struct rs_window *w, const struct rs_alloc *a, uint64_t off, uint64_t len);
 int rs_window_unheld(struct rs_window *w, const struct rs_alloc *a, uint64_t off, uint64_t len);
-int rs_window_holds(const struct rs_window *w, const struct rs_alloc *a, uint64_t off);
+/* From off on, until where all of it is held, or none of it is? */
+uint64_t rs_window_held_until(const struct rs_window *w, const struct rs_alloc *a, uint64_t off,
+			      uint64_t end, int *ret_held);
 int rs_remap_back(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,
 		  struct rs_alloc *a, struct rs_keep *k);
 int rs_swap_aside(struct rs_engine *e, struct rs_oplist *l, uint32_t q, struct rs_window *w,

@@ -55,7 +55,7 @@ static inline void drop(uint32_t *p)
 	free(p);
 }
 
-static uint8_t rig_verify = 1, rig_costs, rig_order;
+static uint8_t rig_verify = 1, rig_costs, rig_order, rig_buffers;
 static uint64_t rig_snapshot_max;
 
 static void rig_start(enum rs_mode mode)
@@ -64,6 +64,7 @@ static void rig_start(enum rs_mode mode)
 					  .verify = rig_verify,
 					  .costs = rig_costs,
 					  .order = rig_order,
+					  .buffers = rig_buffers,
 					  .snapshot_max = rig_snapshot_max};
 
 	fake_reset(1, 1);

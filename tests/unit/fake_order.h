@@ -2,7 +2,8 @@
 /*
  * Happens-before on the fake device: operations that touch the same bytes, one of them writing, must be ordered by streams,
  * events, or because the host has seen the earlier one's end before it asked for the later one. So a missing order shows at
- * once, not only where the device happens to choose badly. Several addresses of the same memory are not recognised.
+ * once, not only where the device happens to choose badly. Several addresses of the same memory are recognised where the test
+ * says so (order_alias); what is remapped is not.
  */
 #ifndef RS_TESTS_FAKE_ORDER_H
 #define RS_TESTS_FAKE_ORDER_H
@@ -28,6 +29,10 @@ static struct {
 	struct order_touch *touch;
 	unsigned n, cap;
 	unsigned missing; /* pairs without order */
+	struct {
+		uint64_t at, bytes, is;
+	} alias[32];
+	unsigned naliases;
 } fake_order;
 
 static void order_join(uint64_t *to, const uint64_t *with)
@@ -74,11 +79,30 @@ static inline void order_all_seen(void)
 		order_join(fake_order.host, fake_order.clock[q]);
 }
 
+/* The bytes at `at` are those at `is`. */
+static inline void order_alias(uint64_t at, uint64_t bytes, uint64_t is)
+{
+	if (fake_order.naliases == 32)
+		abort();
+	fake_order.alias[fake_order.naliases].at = at;
+	fake_order.alias[fake_order.naliases].bytes = bytes;
+	fake_order.alias[fake_order.naliases++].is = is;
+}
+
+static uint64_t order_place(uint64_t at)
+{
+	for (unsigned i = 0; i < fake_order.naliases; i++)
+		if (at - fake_order.alias[i].at < fake_order.alias[i].bytes)
+			return at - fake_order.alias[i].at + fake_order.alias[i].is;
+	return at;
+}
+
 /* The queue's last operation touches these bytes. */
 static inline void order_touch(unsigned q, uint64_t at, uint64_t bytes, int write)
 {
 	unsigned i = 0;
 
+	at = order_place(at);
 	while (at && bytes && i < fake_order.n) {
 		struct order_touch *t = &fake_order.touch[i];
 		int before = fake_order.clock[q][t->q] >= t->tick;

@@ -46,6 +46,7 @@ static void map_buffer(struct buf *b, unsigned id, int large)
 		rs_engine_map(eng, p + first, rest, one ? h : h + 1, one ? first : 0);
 		*at[i] = (uint8_t *)p;
 	}
+	order_alias((uint64_t)b->alias, b->bytes, (uint64_t)b->dev);
 	rs_engine_backing_release(eng, h);
 	rs_engine_backing_release(eng, h + 1);
 	close(fd);

@@ -22,13 +22,13 @@
 #include "tracker/engine.h"
 
 #define NSTATE	  4
-#define NPOOL	  10
+#define NPOOL	  20
 #define NBUF	  (NSTATE + NPOOL)
 #define MAXKERNEL 6
 #define MAXSEG	  5
 #define PRODUCT	  1536
 #define NGEN	  2
-#define NTHREAD	  2
+#define NTHREAD	  3
 
 enum kernel_kind { K_RMW, K_OUT, K_CHAIN, K_STORE, K_DRAW, K_KINDS };
 
@@ -468,20 +468,29 @@ static void forward(const struct seg *s, unsigned depth)
 }
 
 static void replay(unsigned which, unsigned depth);
+static void hand_over(void);
+static struct actor *acting;
+
+/* The program's own state while outermost replays are open: so many. */
+static struct state program;
+static unsigned program_open;
 
 /*
- * Another thread goes on in the middle of a replay, in a world (p2) where that is not: it writes, looks, or has a replay of
- * its own.
+ * Another thread goes on in the middle of a replay, in the program's world, where that is not: it writes, looks, or has a
+ * replay of its own.
  */
-static void beside(struct state *p2)
+static unsigned besides;
+
+static void beside(void)
 {
 	struct rs_thread *until = thr;
 	struct buf *d = &buf[rnd(NSTATE)], *s = &buf[rnd(NSTATE)];
 	struct state own;
 
+	besides++;
 	thr = thread[0] == until ? thread[1] : thread[0];
 	save_state(&own);
-	load_state(p2);
+	load_state(&program);
 	switch (rnd(4)) {
 	case 0:
 		look(s);
@@ -498,12 +507,13 @@ static void beside(struct state *p2)
 	default:
 		launch(rnd(1u << 30), d, 0, d->bytes, s, 0, s->bytes, NULL, (int)rnd(2));
 	}
-	drop_state(p2);
-	save_state(p2);
+	drop_state(&program);
+	save_state(&program);
 	load_state(&own);
 	drop_state(&own);
 	thr = until;
 	overlapped++;
+	besides--;
 }
 
 /*
@@ -511,7 +521,7 @@ static void beside(struct state *p2)
  * another thread goes on.
  * Returns the product.
  */
-static struct buf *replay_window(const struct pending *p, unsigned depth, struct state *p2)
+static struct buf *replay_window(const struct pending *p, unsigned depth)
 {
 	struct rs_thread *until = thr;
 	struct buf *product = NULL;
@@ -530,8 +540,9 @@ static struct buf *replay_window(const struct pending *p, unsigned depth, struct
 			forward(p->seg->inner, depth + 1);
 		if (depth < 2 && !rnd(8))
 			replay((unsigned)rnd(npend), depth + 1);
-		if (!depth && !rnd(6))
-			beside(p2);
+		if (!besides && !acting && !rnd(6))
+			beside();
+		hand_over();
 	} while (++i < n);
 	if (ends)
 		end_thread(thr);
@@ -545,22 +556,30 @@ static void replay(unsigned which, unsigned depth)
 {
 	struct pending *p = &pend[which];
 	struct buf *product;
-	struct state p2;
+	struct state p2; /* what is there around an inner one */
 
 	if (!may_replay(p))
 		return;
 	count_replay(p);
-	save_state(&p2);
+	if (depth)
+		save_state(&p2);
+	else if (!program_open++)
+		save_state(&program);
 	load_state(&p->p0);
-	product = replay_window(p, depth, &p2);
-	load_state(&p2);
-	drop_state(&p2);
+	product = replay_window(p, depth);
+	load_state(depth ? &p2 : &program);
+	if (depth)
+		drop_state(&p2);
+	else if (!--program_open)
+		drop_state(&program);
 	if (!depth)
 		look(product); /* inside of another replay it would be one of its calls */
 	release(product);
 	if (!depth && rnd(2))
 		look(&buf[rnd(NSTATE)]);
 }
+
+#include "tests/unit/random_overlap.h"
 
 static int draws(const struct seg *s)
 {
@@ -712,7 +731,8 @@ static void setup(uint64_t seed)
 						.order = 1,
 						.costs = seed % 3 == 0,
 						.profile = seed % 3 == 0,
-						.sample = 3};
+						.sample = 3,
+						.buffers = seed % 13 == 5};
 
 	planned = 0;
 	memset(seen_replays, 0, sizeof(seen_replays));

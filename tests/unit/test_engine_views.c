@@ -331,6 +331,101 @@ static void held_and_another_shown(void)
 	rig_stop();
 }
 
+/* All that a replay holds comes back to it at once, also where its next call touches a part and another one is shown the rest. */
+static void part_comes_back(void)
+{
+	start();
+	push(one, "forward:a");
+	ON(one, times10, W_(x, N), R_(s, N));
+	pop(one);
+	ON(one, set9, W_(s, N));
+	push(two, "forward:b");
+	ON(two, step_on, W_(y, N / 2), RW_(s + N / 2, N / 2));
+	ON(two, step_on, W_(z, 64), RW_(s + N / 2, 64));
+	pop(two);
+	ON(one, add100, RW_(s, N)); /* 109, 111, 110 */
+	push(one, "replay:a");
+	ON(one, times10, W_(x, N), R_(s, N));
+	push(two, "replay:b");
+	ON(two, step_on, W_(y, N / 2), RW_(s + N / 2, N / 2));
+	ON(two, step_on, W_(z, 64), RW_(s + N / 2, 64));
+	ON(one, times10, W_(x, 16), R_(s, 16));
+	pop(two);
+	memset(x, 0, N * 4);
+	ON(one, times10, W_(x, N), R_(s, N));
+	pop(one);
+	is_all(x, 30, "a replay keeps what came back to it when another one ends");
+	ok(y[0] == 90 && z[0] == 100, "which has found its own (%u, %u)", y[0], z[0]);
+	ok(s[0] == 109 && s[N / 2] == 111 && s[N - 1] == 110, "and the state is the program's");
+	thr = one;
+	rs_thread_destroy(two);
+	rig_stop();
+}
+
+/* Replays inside of another one: what the outer one is shown is what the inner one has seen, or lies under what it is shown. */
+static void inside_of_another(int writes)
+{
+	start();
+	push(two, "forward:a");
+	ON(two, times10, W_(x, N), R_(s, N));
+	pop(two);
+	push(two, "forward:b");
+	ON(two, times10, W_(y, N), R_(s, N));
+	pop(two);
+	ON(one, add100, RW_(s, N)); /* 103 */
+	push(two, "forward:c");
+	ON(two, times10, W_(z, 64), R_(s + 512, 64));
+	pop(two);
+	ON(one, set9, W_(s, N));
+	push(two, "replay:a");
+	ON(two, times10, W_(x, N), R_(s, N));
+	push(two, "replay:b");
+	ON(two, times10, W_(y, N), R_(s, N));
+	ON(one, writes ? add100 : times10, W_(writes ? s : x, 64), R_(s, 64));
+	memset(y, 0, N * 4);
+	ON(two, times10, W_(y, N), R_(s, N));
+	pop(two);
+	is_all(y, 30, "an inner replay finds what it has seen in the outer one");
+	ON(two, times10, W_(y, N), R_(s, N));
+	push(two, "replay:c");
+	ON(two, times10, W_(z, 64), R_(s + 512, 64));
+	ON(one, times10, W_(x, 64), R_(s, 64));
+	is_u64(x[0], writes ? 1090 : 90, "a call beside both finds the program's bytes");
+	ON(two, times10, W_(z, 64), R_(s + 512, 64));
+	pop(two);
+	is_u64(z[0], 1030, "an inner replay is shown its own on top of the outer one's");
+	ON(two, times10, W_(y, N), R_(s, N));
+	pop(two);
+	is_all(y, 30, "and the outer one its own again");
+	fake_drain();
+	ok(s[0] == (writes ? 109 : 9) && s[N - 1] == 9, "the state is the program's (%u, %u)", s[0],
+	   s[N - 1]);
+	thr = one;
+	rs_thread_destroy(two);
+	rig_stop();
+}
+
+/* Versions of whole buffers: one write goes over what a replay holds, and what it does not hold yet. */
+static void whole_buffers(void)
+{
+	rig_buffers = 1;
+	start();
+	push(one, "forward:a");
+	ON(one, times10, W_(x, N), R_(s, N));
+	pop(one);
+	push(one, "replay:a");
+	ON(one, times10, W_(x, N), R_(s, N));
+	ON(one, step_on, W_(y, 64), RW_(s, 64));
+	ON(one, step_on, W_(y, 64), RW_(s + 512, 64));
+	ON(one, step_on, W_(z, N), RW_(s, N));
+	pop(one);
+	is_all(s, 3, "versions of buffers: all that a replay writes comes back");
+	rig_buffers = 0;
+	thr = one;
+	rs_thread_destroy(two);
+	rig_stop();
+}
+
 int main(void)
 {
 	for (restore = 0; restore < RS_RESTORES; restore++) {
@@ -344,6 +439,10 @@ int main(void)
 		seen_under_another();
 		held_and_there();
 		held_and_another_shown();
+		part_comes_back();
+		inside_of_another(0);
+		inside_of_another(1);
+		whole_buffers();
 	}
 	return tap_done();
 }
