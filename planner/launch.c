@@ -24,6 +24,7 @@ static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUS
 #define NFORWARDED (sizeof(forwarded) / sizeof(forwarded[0]))
 
 static volatile pid_t child;
+static sigset_t before; /* the mask as it was before rs_launch_spawn */
 
 int rs_launch_library(char *ret_path, size_t size)
 {
@@ -74,6 +75,17 @@ int rs_launch_setenv(const struct rs_launch_env *env)
 	return r ? -errno : 0;
 }
 
+/* What comes before there is a handler goes on to the child all the same. */
+static void put_off_signals(void)
+{
+	sigset_t all;
+
+	sigemptyset(&all);
+	for (size_t i = 0; i < NFORWARDED; i++)
+		sigaddset(&all, forwarded[i]);
+	sigprocmask(SIG_BLOCK, &all, &before);
+}
+
 int rs_launch_spawn(char **argv, const struct rs_launch_env *env, pid_t *ret_pid)
 {
 	int ends[2], error = 0;
@@ -82,8 +94,10 @@ int rs_launch_spawn(char **argv, const struct rs_launch_env *env, pid_t *ret_pid
 
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
+	put_off_signals();
 	pid = fork();
 	if (!pid) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
 		error = -rs_launch_setenv(env);
 		if (!error) {
 			execvp(argv[0], argv);
@@ -104,7 +118,9 @@ int rs_launch_spawn(char **argv, const struct rs_launch_env *env, pid_t *ret_pid
 			waitpid(pid, NULL, 0);
 	}
 	close(ends[0]);
-	if (!error)
+	if (error)
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	else
 		*ret_pid = pid;
 	return -error;
 }
@@ -125,15 +141,19 @@ int rs_launch_wait(pid_t pid, int *ret_status)
 	/* No SA_RESTART: ThreadSanitizer runs handlers when the wait returns. */
 	struct sigaction act = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO};
 	struct sigaction old[NFORWARDED];
+	siginfo_t ended;
 	int r = 0;
 
 	child = pid;
 	sigemptyset(&act.sa_mask);
 	for (size_t i = 0; i < NFORWARDED; i++)
 		sigaction(forwarded[i], &act, &old[i]);
-	while (waitpid(pid, ret_status, 0) < 0 && !r)
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	while (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT) < 0 && !r)
 		r = errno == EINTR ? 0 : -errno;
-	child = 0;
+	child = 0; /* once it has been asked for its status its number may be another's */
+	if (!r && waitpid(pid, ret_status, 0) < 0)
+		r = -errno;
 	for (size_t i = 0; i < NFORWARDED; i++)
 		sigaction(forwarded[i], &old[i], NULL);
 	return r;

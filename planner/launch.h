@@ -28,7 +28,8 @@ struct rs_launch_env {
 int rs_launch_setenv(const struct rs_launch_env *env);
 
 /*
- * Fork and exec. 0 and *ret_pid, or the -errno with which exec (or fork) failed in the child.
+ * Fork and exec. 0 and *ret_pid, or the -errno with which exec (or fork) failed in the child. After a success the signals
+ * that go on to the child are blocked until rs_launch_wait.
  */
 int rs_launch_spawn(char **argv, const struct rs_launch_env *env, pid_t *ret_pid);
 

@@ -14,7 +14,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "shim"))
-from harness import BUILD, cc, done, environment, link_flags, ok, same, tmp, TOP
+from harness import BUILD, SANITIZED, cc, done, environment, link_flags, ok, same, tmp, TOP
 
 CTL = BUILD / "replayctl"
 GIB = 1 << 30
@@ -178,6 +178,35 @@ def at_once():
 	ok("VERIFY SUMMARY: 6 match" in said[1], "and the other one its own", said[1])
 
 
+EARLY = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	static int told;
+	if (sig == SIGTERM && !told++ && !strcmp(program_invocation_short_name, "replayctl"))
+		kill(getpid(), SIGTERM);
+	return ((int (*)(int, const struct sigaction *, struct sigaction *))dlsym(RTLD_NEXT, "sigaction"))(sig, act, old);
+}
+"""
+
+
+def early():
+	"""A signal that comes when the command has just been started."""
+	if SANITIZED:
+		ok(True, "a signal before it waits # SKIP a sanitizer has a sigaction of its own")
+		return
+	early = cc(None, "early.so", "-shared", "-fPIC", text=EARLY)
+	p = subprocess.run([CTL, "audit", "-o", tmp / "early", "--", "sh", "-c", "trap 'kill $!; exit 9' TERM; sleep 60 >/dev/null 2>&1 & wait"],
+	                   env=environment(tool=False, preload=[early]), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+	ok(p.returncode in (9, -15) and "AUDIT SUMMARY" in p.stderr, "a signal before it waits reaches the command, and there is a report",
+	   (p.returncode, p.stderr))
+
+
 def full_disk():
 	"""A file system of 64 KiB that runs full while the program runs."""
 	small = tmp / "small"
@@ -214,6 +243,7 @@ def main():
 	odd_names()
 	parts()
 	at_once()
+	early()
 	full_disk()
 	done()
 
