@@ -218,14 +218,14 @@ static void many(void)
 /* A copy, and a fill: from nowhere. */
 static void copied(void)
 {
+	const uint64_t to = 1ull << 46, from = to + 4096; /* not in one entry */
 	struct rs_alloc *a, *b;
-	uint32_t *x, *y;
-	uint64_t to, from;
+	uint32_t *x;
 
 	begin(&x);
-	y = words(1);
-	a = alloc_of(x), b = alloc_of(y);
-	to = (uint64_t)x, from = (uint64_t)y;
+	rs_engine_alloc(eng, thr, RIG_Q(0), to, 4096, RS_ALLOC_DEVICE);
+	rs_engine_alloc(eng, thr, RIG_Q(0), from, 4096, RS_ALLOC_DEVICE);
+	a = alloc_of((void *)to), b = alloc_of((void *)from);
 	ok(!rs_engine_again_copy(eng, thr, RIG_Q(7), to, from), "a stream seen first");
 	ok(rs_engine_again_copy(eng, thr, RIG_Q(0), to, from) == rs_engine_moment(eng),
 	   "a copy of what nobody claims");
