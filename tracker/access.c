@@ -365,7 +365,8 @@ static enum rs_hold_how how_to_hold(const struct rs_callstate *c, const struct r
 
 	if (s->cls != RS_CLASS_STATE || rs_pair_made_product(c, w, r))
 		return RS_HOLD_COMPARE;
-	if (!w->seg || forward_touched(w, a, s->off, s->len))
+	/* what a forward that is retired has touched nobody knows any more */
+	if (!w->seg || w->seg->retired || forward_touched(w, a, s->off, s->len))
 		return RS_HOLD_RESTORE;
 	return rs_region_at(a, s->off, &until) ? RS_HOLD_BOTH : RS_HOLD_COMPARE;
 }
@@ -548,8 +549,8 @@ void rs_access_model(struct rs_callstate *c, const struct rs_window *w)
 	uint32_t i;
 
 	e->ending = w && rs_window_is_last(e, w) ? w->seg : NULL;
-	/* versions only mean something to pending segments */
-	for (i = 0; e->pending && i < c->nranges; i++) {
+	/* versions only mean something to pending segments, and to replays whose segment has been retired meanwhile */
+	for (i = 0; (e->pending || e->replays) && i < c->nranges; i++) {
 		const struct rs_range *r = &c->range[i];
 		const struct rs_access *x = rs_access_of(c, r);
 

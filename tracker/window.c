@@ -107,10 +107,14 @@ static struct rs_segment *find_pending(struct rs_engine *e, const char *name, in
 /* Without step markers: a name that starts over after all its replays begins a new round. */
 static void imply_step(struct rs_engine *e, const char *name)
 {
+	const struct rs_window *w;
 	struct rs_segment *s, *next;
 
 	for (s = e->pending; s; s = s->next)
 		if (s->name == name && (s->open || !s->replays))
+			return;
+	for (w = e->replays; w; w = w->next_replay)
+		if (w->name == name)
 			return;
 	for (s = e->pending; s; s = next) {
 		next = s->next;
@@ -235,6 +239,8 @@ static void begin_replay(struct rs_engine *e, struct rs_window *w, const struct 
 	w->rec->invocation = m->number >= 0 ? (uint64_t)m->number : 0;
 	w->next_replay = e->replays;
 	__atomic_store_n(&e->replays, w, __ATOMIC_RELAXED); /* calm.c looks at it */
+	/* also when a step of another thread has retired all that was pending */
+	__atomic_fetch_add(&e->interested, 1, __ATOMIC_RELAXED);
 	e->stats.replays++;
 	if (m->number >= 0) {
 		s = find_pending(e, name, m->number);
@@ -321,6 +327,7 @@ static void end_replay(struct rs_engine *e, struct rs_oplist *l, struct rs_windo
 	for (at = &e->replays; *at; at = &(*at)->next_replay)
 		if (*at == w) {
 			__atomic_store_n(at, w->next_replay, __ATOMIC_RELAXED);
+			__atomic_fetch_sub(&e->interested, 1, __ATOMIC_RELAXED);
 			break;
 		}
 	if (w->unresolved)

@@ -21,9 +21,20 @@ static uint8_t *fake_buffer;
 static size_t fake_size, fake_filled, fake_dropped;
 static uint32_t fake_call;
 static uint64_t fake_clock = 1000;
-static unsigned fake_on;
+static uint64_t fake_on; /* kinds */
 static __thread uint64_t fake_stack[8];
 static __thread unsigned fake_depth;
+
+/* The program itself begins to use CUPTI at that moment of our start. */
+static enum { NEVER, AT_OPEN, AT_REGISTER, AT_ENABLE } comes;
+
+static void may_come(int at)
+{
+	if (comes != at)
+		return;
+	comes = NEVER;
+	rs_cupti_withdraw("cuptiSubscribe");
+}
 
 static int fake_version(uint32_t *v)
 {
@@ -33,6 +44,7 @@ static int fake_version(uint32_t *v)
 
 static int fake_register(rs_cupti_requested_fn *req, rs_cupti_completed_fn *comp)
 {
+	may_come(AT_REGISTER);
 	fake_requested = req;
 	fake_completed = comp;
 	return 0;
@@ -40,18 +52,18 @@ static int fake_register(rs_cupti_requested_fn *req, rs_cupti_completed_fn *comp
 
 static int fake_enable(int kind)
 {
-	(void)kind;
+	if (fake_on)
+		may_come(AT_ENABLE);
 	pthread_mutex_lock(&fake_lock);
-	fake_on++;
+	fake_on |= UINT64_C(1) << kind;
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
 static int fake_disable(int kind)
 {
-	(void)kind;
 	pthread_mutex_lock(&fake_lock);
-	fake_on--;
+	fake_on &= ~(UINT64_C(1) << kind);
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
@@ -163,6 +175,7 @@ int rs_cupti_lib_open(struct rs_cupti_lib *ret, void *(*symbol)(void *library, c
 		      int driver, char *why, size_t size)
 {
 	(void)symbol, (void)driver;
+	may_come(AT_OPEN);
 	if (open_result) {
 		snprintf(why, size, "not there");
 		return open_result;
@@ -333,6 +346,14 @@ static void test_refusals(void)
 	   "a program that was first");
 	ok(!fake_on, "nothing is switched on");
 	reset();
+	for (int at = AT_OPEN; at <= AT_ENABLE; at++) {
+		comes = at;
+		ok(rs_cupti_start(&host, 12000) && losses == 1 &&
+			   strstr(reason, "(cuptiSubscribe)") && !rs_cupti_running(),
+		   "one that comes while it starts (%d)", at);
+		ok(!fake_on, "nothing stays switched on");
+		reset();
+	}
 }
 
 int main(void)
