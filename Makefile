@@ -238,6 +238,10 @@ bench-sparse: all ## the sparse-write experiment: plans, runs and ratios on the 
 mutate: ## break the engine in one place after the other: its tests must notice each
 	$(Q)tests/mutate.py
 
+.PHONY: mutate-shim
+mutate-shim: ## break the preloaded library in one place after the other: scripts must notice each
+	$(Q)tests/mutate_shim.py
+
 .PHONY: soak
 soak: $(O)/tests/test_engine_soak.t ## ten million calls on the engine, next to a model (RS_SOAK=N)
 	$(Q)RS_SOAK=$(or $(RS_SOAK),10000000) $<

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Break the engine on purpose, one place at a time: each time its tests must fail.
+"""Break the engine and the planner on purpose, one place at a time: each time their tests must fail.
 
 Usage: tests/mutate.py [--learn] [NAME-PART ...]     (make mutate)
-Each mutation is an exact text of a tracker file and what replaces it; a text that no longer stands there is an
+Each mutation is an exact text of a file of tracker/ or planner/ and what replaces it; a text that no longer stands there is an
 error, so this list follows the code. Speaks TAP. What is not broken is taken from the build; the tree is not touched.
 data/mutate_catchers.json has the test that caught each mutation last, which is tried first (--learn writes it); the
 others follow, so that the file saves time and decides nothing.
@@ -26,7 +26,8 @@ TESTS = ["test_engine_steady", "test_ownfd", "test_ere", "test_pattern", "test_e
          "test_engine_notes", "test_arena", "test_capture", "test_capture_memory", "test_capture_order",
          "test_capture_learn", "test_checks", "test_engine_views", "test_engine_beside", "test_engine_threads", "test_engine_reuse", "test_engine_loose",
          "test_engine_options", "test_engine_calm", "test_engine_words", "test_engine_costs", "test_gather", "test_gather_random", "test_terms", "test_contract",
-         "test_engine_where", "test_engine_stall", "test_remap", "test_engine_random", "test_engine_faults"]
+         "test_engine_where", "test_engine_stall", "test_remap", "test_mark", "test_rngpos", "test_records", "test_plan_larger", "test_plan_random",
+         "test_costing", "test_costing_random", "test_serve_plan", "test_engine_random", "test_engine_faults"]
 
 MUTATIONS = [
     ("descriptors: the same number is the same file", "tracker/ownfd.c", "((at >> 32) + 1) << 32 | (uint32_t)fd", "(at >> 32) << 32 | (uint32_t)fd"),
@@ -174,6 +175,43 @@ MUTATIONS = [
     ("views: who reads overwrites", "tracker/views.c", "if (rs_access_of(c, &c->range[i])->dir & RS_WRITE)", "if (1)"),
     ("views: a call that may do anything overwrites nothing", "tracker/views.c",
      "for (t = c->call->everything ? w->touches : NULL;", "for (t = NULL;"),
+    ("restore: of bytes that are held a part cannot leave", "tracker/restore.c",
+     "\t} else if (h->off < off) {\n\t\th->end = off;", "\t} else if (0) {"),
+    ("restore: what is put in place is not verified", "tracker/restore.c", "\tif (!then)\n\t\treturn;\n\tc = rs_check_add(w->rec, RS_CHECK_RESTORE",
+     "\treturn;\n\tc = rs_check_add(w->rec, RS_CHECK_RESTORE"),
+    ("restore: a snapshot that somebody else is about to use changes places", "tracker/restore.c", "!k->holds && !k->pins && ", ""),
+    ("captures: what a graph frees is not kept for who has read it", "tracker/capture_memory.c",
+     "\trs_memory_leaves(inner, s->alloc, &who);\n", ""),
+    ("captures: what a graph was to allocate stays when it goes", "tracker/capture_memory.c", "\t\tif (a && at == i - 1)\n", "\t\tif (0)\n"),
+    ("captures: what a graph has freed is still there", "tracker/capture_memory.c", "\tif (promised_at(c, a->base, &i))\n", "\tif (0)\n"),
+    ("captures: names of state are not known in them", "tracker/capture_memory.c", " && !copy_regions(a, from))", ")"),
+    ("captures: a mapping has no address in them", "tracker/capture_memory.c", "if (!copy_mappings(a, from) && ", "if ("),
+    ("captures: results are written over before they are judged", "tracker/capture_run.c",
+     "\tif (r)\n\t\tc->spare = r->next;\n", ""),
+    ("captures: a launch is judged before it has ended", "tracker/capture_run.c", "\t\tif (!done || l->pins) {", "\t\tif (0) {"),
+    ("marks: a number that is too large is another one", "tracker/mark.c", " || n > (uint64_t)INT64_MAX / 10 - 1)", ")"),
+    ("marks: a name ends at its first #", "tracker/mark.c", "strrchr(name, '#')", "strchr(name, '#')"),
+    ("marks: a segment without a name", "tracker/mark.c", "\tif (!len)\n", "\tif (0)\n"),
+    ("generators: draws in another order lead to the same place", "tracker/rngpos.c",
+     "\tp->past = mix(mix(p->past, p->cost), p->turns);\n", "\tp->past += p->cost * p->turns;\n"),
+    ("generators: there is a law for Poisson", "tracker/rngpos.c", "\tif (draw == RS_RNGPOS_POISSON)\n\t\treturn 0;\n", ""),
+    ("generators: a seed is no restart", "tracker/rngpos.c", "\trestart(p, EVENT_SEED, p->seed);\n", ""),
+    ("records: a line that was cut takes the next one with it", "tracker/records.c", "\tif (atomic_load(&r->torn[file])) {", "\tif (0) {"),
+    ("records: what is not written is not counted", "tracker/records.c", "\t\tatomic_fetch_add(&r->lost, 1);\n", ""),
+    ("records: a value that has no room is half a line", "tracker/records.c",
+     "if (j->skipped || j->len + len + RESERVE > sizeof(j->text)) {", "if (j->skipped || j->len + len > sizeof(j->text)) {"),
+    ("budget: a plan may take more than its segment has", "planner/plan_check.c", "\t\tif (live > p->cap[i]) {", "\t\tif (0) {"),
+    ("budget: what a segment needs while it runs does not count", "planner/plan_check.c", "live = cost.turn + a->w;", "live = cost.turn;"),
+    ("budget: nothing is left alone for what was not measured", "planner/costing_problem.c", " - (int64_t)rs_wish_guard(wish)", ""),
+    ("budget: what the program has in use itself does not count", "planner/costing_problem.c", " - (int64_t)e.base;", ";"),
+    ("budget: what is in use outside of segments does not count", "planner/costing_plan.c",
+     "if (!r && c->usage.outside_bytes > m.limit)", "if (0)"),
+    ("budget: a plan that took too much comes again", "planner/serve_plan.c",
+     "\t\tc->extra += over + c->made.budget / 128;", "\t\tc->extra += 0;"),
+    ("budget: plans that are refused come for ever", "planner/serve_plan.c",
+     "if (c->refusals > RS_SERVE_REFUSALS || ", "if ("),
+    ("budget: ranks are planned for the largest of their budgets", "planner/serve_plan.c",
+     "g->budget = c->budget < g->budget ? c->budget : g->budget;", "g->budget = c->budget;"),
     ("snapshot block reused before its readers are done", "tracker/arena.c",
      "\tif (rs_order_now(e, users, q)) {", "\tif (0) {"),
     ("two blocks of the arena overlap", "tracker/arena.c",
@@ -443,6 +481,7 @@ MUTATIONS = [
 ]
 
 
+FOLDERS = ("tracker", "planner")
 FLAGS = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing", '-DRS_VERSION="0"']
 ARGS = {"test_engine_random": ["150"], "test_engine_faults": ["150"]}
 CATCHERS = os.path.join(TOP, "tests/data/mutate_catchers.json")
@@ -453,7 +492,8 @@ def build():
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     subprocess.run(["make", "-s", f"-j{WORKERS}", f"O={BUILD}", *(f"{BUILD}/tests/{t}.t" for t in TESTS)], cwd=TOP, env=env,
                    check=True, stdout=sys.stderr)
-    names = [f"tracker/{f}" for f in sorted(os.listdir(TOP + "/tracker")) if f.endswith(".c")]
+    names = [f"{d}/{f}" for d in FOLDERS for f in sorted(os.listdir(f"{TOP}/{d}")) if f.endswith(".c") and f != "replayctl.c"
+             and not f.startswith("cmd_")]
     names += [f"tests/unit/{t}.c" for t in TESTS]
     return {name: f"{TOP}/{BUILD}/obj/{name[:-2]}.o" for name in names}
 
@@ -471,8 +511,8 @@ def passes(where, objects, test):
     """One test with these objects; of the library only what it needs is linked. A test that does not end fails."""
     library, exe = f"{where}/lib.a", f"{where}/{test}"
     if not os.path.exists(library):
-        subprocess.run(["ar", "rcs", library, *(o for n, o in objects.items() if n.startswith("tracker/"))], check=True)
-    subprocess.run(["gcc", objects[f"tests/unit/{test}.c"], library, "-lpthread", "-o", exe], check=True)
+        subprocess.run(["ar", "rcs", library, *(o for n, o in objects.items() if n.startswith(FOLDERS))], check=True)
+    subprocess.run(["gcc", objects[f"tests/unit/{test}.c"], library, "-Wl,--as-needed", "-ljansson", "-lm", "-lpthread", "-o", exe], check=True)
     try:
         run = subprocess.run([exe, *ARGS.get(test, [])], capture_output=True, timeout=10 * CPU_SECONDS,
                              preexec_fn=limit_cpu)
@@ -494,7 +534,7 @@ def mutate(base, catcher, path, old, new):
         return None, f"the text stands {text.count(old)} times in {path}"
     objects = dict(base)
     with tempfile.TemporaryDirectory() as where:
-        for folder in ("tracker", "tests/unit") if path.endswith(".h") else ():
+        for folder in (*FOLDERS, "tests/unit") if path.endswith(".h") else ():
             shutil.copytree(f"{TOP}/{folder}", f"{where}/{folder}")
         os.makedirs(f"{where}/{os.path.dirname(path)}", exist_ok=True)
         open(f"{where}/{path}", "w").write(text.replace(old, new))

@@ -4,7 +4,8 @@
  * before must now save what the forward saw. For tests/t/shim_calm.t.
  *
  *	calm KIND	KIND: fill, copy, launch, other (the address is of other memory by then), empty (of no bytes before),
- *			new-copy, new-launch (all are different: they go to one word after the other of the state)
+ *			new-copy, new-launch (all are different: they go to one word after the other of the state), grid (launches
+ *			that differ by their grids only, and do not reach the state before)
  *
  * In each round the state is set again and again, a segment reads it, the same call sets it to something else, and the
  * segment is replayed; prints "round product state", which are right if product is the round's number and state
@@ -63,6 +64,19 @@ static void launches(unsigned times)
 		must(drv_launch(inc, 1, NULL, args));
 }
 
+#define BEFORE 64u /* words, which are a block's */
+
+/* The state follows what one block reaches. */
+static void grid(unsigned blocks, unsigned times)
+{
+	CUdeviceptr from = state - 4 * BEFORE;
+	unsigned n = 2 * BEFORE;
+	void *args[] = {&from, &n};
+
+	while (times--)
+		must(cuLaunchKernel(inc, blocks, 1, 1, BEFORE, 1, 1, 0, NULL, args, NULL));
+}
+
 /* Copies or launches on words of the state that no call has had before, in the end also on the one that matters. */
 static void anew(int launch, unsigned round, unsigned from, unsigned times)
 {
@@ -90,17 +104,20 @@ int main(int argc, char **argv)
 {
 	CUcontext ctx;
 	CUmodule module;
-	unsigned got[2], launch, new;
+	unsigned got[2], launch, new, grids;
 
 	if (argc != 2)
 		return 2;
 	launch = !strcmp(argv[1], "launch");
 	new = !strncmp(argv[1], "new-", 4);
+	grids = !strcmp(argv[1], "grid");
 	must(cuInit(0));
 	must(cuCtxCreate(&ctx, NULL, 0, 0));
 	must(cuModuleLoadData(&module, drv_ptx));
 	must(cuModuleGetFunction(&inc, module, "inc"));
 	must(cuMemAlloc(&state, BYTES));
+	must(cuMemsetD32(state, 0, BYTES / 4));
+	state += grids * 4 * BEFORE;
 	must(cuMemAlloc(&product, BYTES));
 	must(cuMemAlloc(&source, BYTES));
 	must(cuMemAlloc(&other, BYTES));
@@ -111,6 +128,7 @@ int main(int argc, char **argv)
 		pending();
 		again(argv[1], round - launch * 3);
 		launches(launch * 3);
+		grid(1, grids * 100);
 		if (new)
 			anew(!strcmp(argv[1], "new-launch"), round, 1, 100);
 		replayshim_forward_begin("layer", REPLAYSHIM_NEXT);
@@ -118,6 +136,8 @@ int main(int argc, char **argv)
 		replayshim_forward_end();
 		if (launch)
 			launches(100);
+		else if (grids)
+			grid(2, 100);
 		else if (new)
 			anew(!strcmp(argv[1], "new-launch"), round, 101, 100);
 		else

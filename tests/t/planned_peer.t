@@ -147,6 +147,15 @@ def plans():
 		   f"{codes} {states}\n{p.stderr}")
 		ok(kept(p.stdout).count(3) == 1 and kept(p.stdout)[-1] == 0, f"{mode}: it held for that step only", p.stdout)
 		ok([line for line in told if line.startswith("state") and int(line.split()[1]) > 3], f"{mode}: the planner knows", told)
+	planner = Peer("over")
+	p = train("over")
+	planner.end()
+	right(p, "over")
+	lines = events(tmp / "over")
+	found = [e["text"] for e in lines if e["t"] == "finding" and e["code"] == "RS070"]
+	states = [e["state"] for e in lines if e["t"] == "plan"]
+	ok(len(found) == 1 and "under a plan for 4096" in found[0] and set(states) == {"in-force"},
+	   "over: that a plan in force takes more than its budget is said, once", f"{lines}\n{p.stderr}")
 	planner = Peer("infeasible")
 	p = train("infeasible", seen=lambda p: "no plan within" in p.stderr())
 	planner.end()

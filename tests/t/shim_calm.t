@@ -10,7 +10,7 @@ from harness import BUILD, done, run, same, tmp
 
 ROUNDS = 4
 
-for kind in "fill", "copy", "launch", "other", "empty", "new-copy", "new-launch":
+for kind in "fill", "copy", "launch", "other", "empty", "new-copy", "new-launch", "grid":
 	out = tmp / kind
 	p = run([BUILD / "clients/calm", kind], preload=[], REPLAYSHIM_MODE="preserve", REPLAYSHIM_OUT=out)
 	same(p.stdout.split("\n")[:-1], [f"{i} {i} {i + 100}" for i in range(1, ROUNDS + 1)],

@@ -91,6 +91,7 @@ same((r.stats["steps"], r.stats["forwards"]), (2, 1), "a mark may be a step, and
 r = Run(lines("push train_step", "pop", "push train_step", "pop", "push step:7", "pop", "push train_step", "pop",
               "push forward:a", "pop", "push replay:a", "pop"), 'step "train_step"\n', REPLAYSHIM_LOG="info")
 same((r.stats["steps"], r.records()), (4, [("a", 0, "match")]), "steps without a number are counted")
+same([json.loads(line)["step"] for line in (r.dir / "records.jsonl").read_text().splitlines()], [8], "from the last one that had a number")
 r = Run(lines("region - buffers/mean", "push forward:a", "work 0", "pop", "push replay:a", "work 0", "pop"),
         'state "buffers/(.*)" name "bn \\1"\n', mode="audit")
 ok(any(e["t"] == "finding" and e.get("state", {}).get("name") == "bn mean" for e in events(r.dir)), "memory is named by a rule",

@@ -383,8 +383,38 @@ static void test_residency(void)
 	free(t);
 }
 
+/* State of the program's that lies in a mapping: its bytes are where that is. */
+static void test_mapped(void)
+{
+	struct rs_capture *c;
+	uint32_t *m;
+
+	set_up(RS_MODE_PRESERVE);
+	m = fake_map(4096);
+	rs_engine_backing(eng, 7, 4096, RS_ALLOC_DEVICE);
+	rs_engine_map(eng, (uint64_t)m, 4096, 7, 0);
+	memcpy(m, s, N * 4);
+	begin_capture();
+	PUSH("forward:f");
+	CAPTURED(triple, R_(m, N), W_(y, N));
+	POP();
+	CAPTURED(add, RW_(m, N), R_(delta, 1));
+	PUSH("replay:f");
+	CAPTURED(triple, R_(m, N), W_(again, N));
+	POP();
+	c = end_capture(1);
+	launch(c, 3, 1);
+	fake_drain();
+	ok(!wrong(y, 3, 10) && !wrong(again, 3, 10) && !wrong(m, 1, 11),
+	   "state in a mapping is preserved, and put back");
+	outcomes(1, 0, 0, "state in a mapping");
+	rs_capture_unref(c);
+	rig_stop();
+}
+
 int main(void)
 {
+	test_mapped();
 	test_product(RS_MODE_PRESERVE, 1);
 	test_product(RS_MODE_PRESERVE, 0);
 	test_product(RS_MODE_AUDIT, 1);

@@ -533,6 +533,37 @@ static void one_of_two(void)
 	stop(1, "one of two");
 }
 
+/* Of three pieces that follow one another one is away, and comes back. */
+static void one_of_three(unsigned which)
+{
+	const unsigned n = N / 4;
+
+	start();
+	push(one, "forward:f");
+	for (unsigned i = 0; i < 3; i++)
+		ON(one, times10, W_(y, n), PART(s, i * n, n, RS_READ));
+	ON(one, times10, W_(z, n), PART(s, which * n, n, RS_READ));
+	ON(one, step_on, W_(y, 3 * n), RW_(s, 3 * n));
+	pop(one);
+	ON(one, set9, W_(s, N));
+	wait_for_all();
+	push(one, "replay:f");
+	for (unsigned i = 0; i < 3; i++)
+		ON(one, times10, W_(y, n), PART(s, i * n, n, RS_READ));
+	wait_for_all();
+	ON(two, times10, W_(x, n), PART(s, which * n, n, RS_READ));
+	ON(one, times10, W_(z, n), PART(s, which * n, n, RS_READ));
+	ON(one, step_on, W_(y, 3 * n), RW_(s, 3 * n));
+	ON(two, times10, W_(t, n), PART(s, which * n, n, RS_READ));
+	pop(one);
+	is_all(x, n, 90, "a call finds the program's bytes in a piece");
+	is_all(t, n, 90, "and again when the replay was there");
+	is_all(z, n, 30, "the replay its own");
+	is_all(y, 3 * n, 30, "in all pieces");
+	is_all(s, N, 9, "which are the program's at the end");
+	stop(1, "one of three");
+}
+
 /* Memory that the host may change at any time is not put back under its eyes. */
 static void pinned(void)
 {
@@ -603,6 +634,8 @@ int main(void)
 		written(N);
 		written(N / 2);
 		one_of_two();
+		for (unsigned i = 0; i < 3; i++)
+			one_of_three(i);
 		pinned();
 		stalling();
 		streams();

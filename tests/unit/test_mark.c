@@ -21,6 +21,7 @@ static const struct {
 	{"step:12", "", RS_MARK_STEP, 12, NULL},
 	{"step:922337203685477580", "", RS_MARK_STEP, 922337203685477580, NULL},
 	{"step:92233720368547758070", "", RS_MARK_OTHER, -1, STEP},
+	{"step:18446744073709551621", "", RS_MARK_OTHER, -1, STEP}, /* 5, in 64 bits */
 	{"step:", "", RS_MARK_OTHER, -1, STEP},
 	{"step: 1", "", RS_MARK_OTHER, -1, STEP},
 	{"step:-1", "", RS_MARK_OTHER, -1, STEP},

@@ -51,6 +51,33 @@ static void simple(void)
 	       "values, escapes and brackets");
 }
 
+/* However little room is left, brackets are closed within it. */
+static void full(void)
+{
+	char big[900];
+	struct rs_json j;
+	unsigned beyond = 0;
+
+	memset(big, 'x', sizeof(big));
+	for (unsigned left = 0; left < 100; left++) {
+		rs_json_begin(&j);
+		for (unsigned i = 0; i < 6; i++)
+			rs_json_open(&j, "o", '{');
+		while (sizeof(j.text) - j.len > 1000) {
+			big[899] = '\0';
+			rs_json_str(&j, "k", big);
+		}
+		big[sizeof(j.text) - j.len - left - 8 < 899 ? sizeof(j.text) - j.len - left - 8
+							    : 899] = '\0';
+		rs_json_str(&j, "k", big);
+		memset(big, 'x', sizeof(big));
+		for (unsigned i = 0; i < 40; i++)
+			rs_json_u64(&j, "n", 1);
+		beyond += j.len + 6 + 13 > sizeof(j.text);
+	}
+	is_u64(beyond, 0, "a line that is full has room for its brackets and its end");
+}
+
 /* Whatever is put in, what comes out ends well: balanced brackets and one newline. */
 static void overflow(void)
 {
@@ -160,6 +187,7 @@ int main(void)
 	ok(rs_records_open("/proc/none/x", &none) < 0, "a place that cannot be written is refused");
 	ok(!rs_records_open(dir, &rec), "open");
 	simple();
+	full();
 	overflow();
 	threads();
 	lost();

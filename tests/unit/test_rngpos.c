@@ -154,6 +154,9 @@ static void lawless(void)
 
 int main(void)
 {
+	ok(!same(after(after(after(start(XORWOW), DOUBLE, 3), WIDE, 4), WORD, 1),
+		 after(after(after(start(XORWOW), WIDE, 4), DOUBLE, 3), WORD, 1)),
+	   "draws in another order lead elsewhere");
 	offsets();
 	between_offsets();
 	starts();
