@@ -426,6 +426,59 @@ static void whole_buffers(void)
 	rig_stop();
 }
 
+/* Another thread's step begins while a replay is open: its segment is retired, but what it does is still followed. */
+static void step_meanwhile(void)
+{
+	for (int shown = 0; shown < 2; shown++) {
+		rig_verify = 0; /* nothing but its entry tells */
+		start();
+		push(one, "forward:a");
+		ON(one, times10, W_(x, N), R_(s, N));
+		pop(one);
+		if (shown)
+			ON(one, set9, W_(s, N));
+		push(one, "replay:a");
+		if (shown)
+			ON(one, times10, W_(x, N), R_(s, N));
+		rs_engine_mark(eng, two, "step:2");
+		ON(two, shown ? times10 : set9, W_(shown ? y : s, N), R_(shown ? s : y, N));
+		if (shown)
+			is_all(y, 90, "a call of the new step finds the program's bytes");
+		ON(one, times10, W_(x, N), R_(s, N));
+		ON(one, step_on, W_(z, N), RW_(s, N));
+		pop(one);
+		is_all(s, 9, "what a replay writes whose step is over is put back");
+		ok(x[0] == 30 || !count(rig_read("records.jsonl"), "\"match\""),
+		   "nor is it a match where it has found other bytes (%u)", x[0]);
+		thr = one;
+		rs_thread_destroy(two);
+		rig_stop();
+		rig_verify = 1;
+	}
+}
+
+/* Without step markers a forward of the same name begins a new step, but not while a replay of the old one goes on. */
+static void implied_step(void)
+{
+	rig_start(RS_MODE_PRESERVE);
+	one = thr;
+	two = rs_thread_create(eng);
+	s = words(N), x = words(N), y = words(N);
+	push(one, "forward:a");
+	ON(one, times10, W_(x, N), R_(s, N));
+	pop(one);
+	ON(one, set9, W_(s, N));
+	push(one, "replay:a");
+	push(two, "forward:a");
+	ON(two, times10, W_(y, N), R_(s, N));
+	pop(two);
+	ON(one, times10, W_(x, N), R_(s, N));
+	pop(one);
+	is_all(x, 0, "a replay is shown its own though another thread begins the same forward");
+	is_all(y, 90, "which finds the program's bytes");
+	all_match(1, "a forward of the same name meanwhile");
+}
+
 int main(void)
 {
 	for (restore = 0; restore < RS_RESTORES; restore++) {
@@ -443,6 +496,8 @@ int main(void)
 		inside_of_another(0);
 		inside_of_another(1);
 		whole_buffers();
+		step_meanwhile();
+		implied_step();
 	}
 	return tap_done();
 }
