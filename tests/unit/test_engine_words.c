@@ -377,6 +377,7 @@ static void reach(void)
 	   "one that does, all");
 	two[1] = (struct rs_reach){4, 8, 8, RS_WRITE};
 	words_[1] = 0;
+	rs_moment_next(eng); /* so that the other one has to be looked at */
 	ok(rs_engine_again_reach(eng, thr, RIG_Q(0), words_, two, 2),
 	   "from NULL nothing is reached");
 	PUSH("forward:f");
