@@ -262,15 +262,21 @@ static int make_buffers(void)
 	return n ? 0 : -ENOMEM;
 }
 
+static int is_used(char *why, size_t size)
+{
+	const char *user = __atomic_load_n(&s.user, __ATOMIC_SEQ_CST);
+
+	if (user)
+		snprintf(why, size, "the program uses CUPTI itself (%s)", user);
+	return user != NULL;
+}
+
 static int start(int driver, char *why, size_t size)
 {
-	const char *user = __atomic_load_n(&s.user, __ATOMIC_ACQUIRE);
 	int r;
 
-	if (user) {
-		snprintf(why, size, "the program uses CUPTI itself (%s)", user);
+	if (is_used(why, size))
 		return -EBUSY;
-	}
 	r = rs_cupti_lib_open(&s.lib, s.host.symbol, driver, why, size);
 	if (r)
 		return r;
@@ -280,8 +286,14 @@ static int start(int driver, char *why, size_t size)
 		return r;
 	}
 	/* Records may come as soon as they are switched on. */
-	__atomic_store_n(&s.state, ON, __ATOMIC_RELEASE);
-	return enable(why, size);
+	__atomic_store_n(&s.state, ON, __ATOMIC_SEQ_CST);
+	r = enable(why, size);
+	/* Whoever came meanwhile has found us not started, or switched off what we have switched on since. */
+	if (!r && is_used(why, size)) {
+		disable(NKINDS);
+		r = -EBUSY;
+	}
+	return r;
 }
 
 int rs_cupti_start(const struct rs_cupti_host *host, int driver)
@@ -307,9 +319,10 @@ void rs_cupti_withdraw(const char *who)
 	const char *nobody = NULL;
 	char why[160];
 
-	__atomic_compare_exchange_n(&s.user, &nobody, who, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	/* The start says that it is on and looks for a user then; this is the other way round, so one of the two sees it. */
+	__atomic_compare_exchange_n(&s.user, &nobody, who, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 	snprintf(why, sizeof(why), "the program uses CUPTI itself (%s)", who);
-	if (state() != ON)
+	if (__atomic_load_n(&s.state, __ATOMIC_SEQ_CST) != ON)
 		return;
 	disable(NKINDS);
 	s.lib.ActivityFlushAll(RS_CUPTI_FLUSH_FORCED);

@@ -26,7 +26,8 @@ static __thread uint64_t fake_stack[8];
 static __thread unsigned fake_depth;
 
 /* The program itself begins to use CUPTI at that moment of our start. */
-static enum { NEVER, AT_OPEN, AT_REGISTER, AT_ENABLE } comes;
+enum { NEVER, AT_OPEN, AT_REGISTER, AT_ENABLE };
+static int comes;
 
 static void may_come(int at)
 {
