@@ -102,7 +102,7 @@ static inline void rs_call_begin(struct rs_call *c, struct rs_tls *t, enum rs_ep
 	c->args = NULL;
 	c->arg_bytes = 0;
 	c->naccess = 0;
-	c->everything = c->host_effect = c->untracked = c->synchronous = 0;
+	c->everything = c->host_effect = c->untracked = c->synchronous = c->deferred = 0;
 	c->capturing = (uint8_t)rs_queue_capture(stream, flavour, &c->capture);
 	c->calm = 0;
 	for (unsigned i = 0; i < sizeof(c->private_) / sizeof(c->private_[0]); i++)

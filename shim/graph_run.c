@@ -116,6 +116,7 @@ static void describe(struct run *r, struct rs_call *c, const struct rs_node *n,
 			      .ident = rs_digest_mix(call_of[n->kind].kind + 1),
 			      .q = r->q,
 			      .access = two,
+			      .deferred = 1,
 			      .generation = rs_engine_generation(rs_state.engine)};
 	switch ((enum rs_node_kind)n->kind) {
 	case RS_NODE_KERNEL:

@@ -266,6 +266,28 @@ int rs_marker_region_drop(uint64_t addr, uint64_t bytes)
 	return end(t, 0);
 }
 
+int rs_marker_suballoc(uint64_t addr, uint64_t bytes)
+{
+	struct rs_tls *t = begin();
+	int r;
+
+	if (!t)
+		return -1;
+	RS_ENGINE(r = rs_engine_suballoc(rs_state.engine, addr, bytes));
+	return end(t, r ? -2 : 0);
+}
+
+int rs_marker_subfree(uint64_t addr)
+{
+	struct rs_tls *t = begin();
+	int r;
+
+	if (!t)
+		return -1;
+	RS_ENGINE(r = rs_engine_subfree(rs_state.engine, addr));
+	return end(t, r ? -2 : 0);
+}
+
 /* --- include/replayshim.h ----------------------------------------------------------------------- */
 
 #define API(name, params)                                                                          \
@@ -335,6 +357,16 @@ API(replayshim_region_name, (unsigned long address, unsigned long bytes, const c
 API(replayshim_region_drop, (unsigned long address, unsigned long bytes))
 {
 	return rs_marker_region_drop(address, bytes);
+}
+
+API(replayshim_suballoc, (unsigned long address, unsigned long bytes))
+{
+	return rs_marker_suballoc(address, bytes);
+}
+
+API(replayshim_subfree, (unsigned long address))
+{
+	return rs_marker_subfree(address);
 }
 
 API(replayshim_retain, (const char *name, long invocation))

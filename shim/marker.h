@@ -21,5 +21,8 @@ int rs_marker_start(const struct rs_domain *d, const char *text, uint64_t *ret_i
 int rs_marker_end(uint64_t id);
 int rs_marker_region(const struct rs_domain *d, uint64_t addr, uint64_t bytes, const char *name);
 int rs_marker_region_drop(uint64_t addr, uint64_t bytes);
+/* An allocator of the program's own gives bytes out, and takes them back. */
+int rs_marker_suballoc(uint64_t addr, uint64_t bytes);
+int rs_marker_subfree(uint64_t addr);
 
 #endif

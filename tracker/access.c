@@ -15,13 +15,13 @@
 #include "tracker/costing.h"
 #include "tracker/digest.h"
 
-static enum rs_class first_class(const struct rs_window *w, const struct rs_alloc *a,
+static enum rs_class first_class(const struct rs_window *w, const struct rs_range *r,
 				 const struct rs_region *region, const struct rs_term *term,
 				 const struct rs_access *x, int read)
 {
 	/* module variables and registered host memory are older than the moment they became known */
-	int inside =
-		a->birth >= w->begin && (a->kind == RS_ALLOC_DEVICE || a->kind == RS_ALLOC_MANAGED);
+	int inside = rs_range_is_new(w, r) &&
+		     (r->given || r->a->kind == RS_ALLOC_DEVICE || r->a->kind == RS_ALLOC_MANAGED);
 
 	if (region)
 		return region->product ? RS_CLASS_PRODUCT : RS_CLASS_STATE;
@@ -213,13 +213,13 @@ static void entered(struct rs_callstate *c, struct rs_window *w, struct rs_touch
  * Does the forward contradict its contract? One that names the calls names all state that is read, too; and nothing
  * older than the window is a product if it is certainly read first.
  */
-static int is_broken(const struct rs_window *w, const struct rs_alloc *a,
+static int is_broken(const struct rs_window *w, const struct rs_range *r,
 		     const struct rs_term *term, const struct rs_access *x, int read)
 {
 	if (w->kind != RS_WINDOW_FORWARD)
 		return 0;
 	if (term)
-		return term->role == RS_ROLE_PRODUCT && read && a->birth < w->begin &&
+		return term->role == RS_ROLE_PRODUCT && read && !rs_range_is_new(w, r) &&
 		       x->how < RS_HOW_REACHABLE;
 	return w->seg->terms && w->seg->terms->calls.n && (read || !x->dense);
 }
@@ -233,6 +233,12 @@ static struct rs_span *insert_span(struct rs_touch *t, uint32_t at)
 	memmove(&t->spans.v[at + 1], &t->spans.v[at],
 		(t->spans.n - 1 - at) * sizeof(t->spans.v[0]));
 	return &t->spans.v[at];
+}
+
+/* Was the memory given out anew since the window has touched it? What was known of it was of other bytes. */
+static int is_reborn(const struct rs_window *w, const struct rs_range *r, const struct rs_span *s)
+{
+	return r->given >= w->begin && s->cls != RS_CLASS_PRODUCT;
 }
 
 /* The range's number among the accesses of the forward, which are logged when all have been visited. */
@@ -261,7 +267,12 @@ __attribute__((noinline)) static void visit_new(struct rs_callstate *c, struct r
 			i++;
 		s = i < t->spans.n ? &t->spans.v[i] : NULL;
 		if (s && s->off <= pos) {
-			if (s->loose) {
+			if (is_reborn(w, r, s) && !rs_region_at(r->a, pos, &region_end)) {
+				i = rs_reborn_access(
+					w, t, i, pos,
+					rs_min64(rs_min64(end, region_end), s->off + s->len));
+				s = &t->spans.v[i];
+			} else if (s->loose) {
 				i = rs_loose_access(c, w, t, i, r, pos,
 						    rs_min64(end, s->off + s->len), read);
 				s = &t->spans.v[i];
@@ -281,9 +292,9 @@ __attribute__((noinline)) static void visit_new(struct rs_callstate *c, struct r
 		if (region_end < until)
 			until = region_end;
 		term = rs_terms_at(w->seg ? w->seg->terms : NULL, &spot, pos, 0, &until);
-		cls = first_class(w, r->a, region, term, rs_access_of(c, r), read);
+		cls = first_class(w, r, region, term, rs_access_of(c, r), read);
 		if ((cls == RS_CLASS_STATE || term) &&
-		    is_broken(w, r->a, term, rs_access_of(c, r), read))
+		    is_broken(w, r, term, rs_access_of(c, r), read))
 			rs_place_note(c->e, w, RS_CHECK_BROKEN, r->a, pos, until - pos, &c->who);
 		s = insert_span(t, i);
 		if (!s) {
@@ -320,7 +331,8 @@ static void visit(struct rs_callstate *c, struct rs_window *w, struct rs_range *
 	s = &t->spans.v[i];
 	if (i == t->spans.n || s->off > r->off || s->len - (r->off - s->off) < r->len ||
 	    (read && s->cls == RS_CLASS_MAYBE) || (s->loose && !rs_access_of(c, r)->whole) ||
-	    (s->loose && rs_access_of(c, r)->dir == RS_WRITE) || c->meeting.wanted) {
+	    (s->loose && rs_access_of(c, r)->dir == RS_WRITE) || is_reborn(w, r, s) ||
+	    c->meeting.wanted) {
 		visit_new(c, w, t, r, read, i);
 		i = rs_span_at(t, r->off);
 		s = &t->spans.v[i];

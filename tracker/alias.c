@@ -229,6 +229,7 @@ static void unmap(struct rs_engine *e, struct rs_mapping *m)
 	struct rs_mapping **at;
 
 	rs_addrmap_remove(e->map, m->base);
+	rs_suballocs_forget(e, m->base, m->bytes);
 	rs_map_changed(e);
 	for (at = &a->mappings; *at != m; at = &(*at)->next)
 		;

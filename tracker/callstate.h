@@ -101,6 +101,21 @@ static inline void rs_locate_found(const struct rs_callstate *c, struct rs_threa
 /* Once more for the same call: what was found is taken where no address has changed its memory since. */
 void rs_locate_again(struct rs_callstate *c, struct rs_thread *t);
 
+/* suballoc.c: what the program's own allocator has given out around the address of an access */
+struct rs_suballoc {
+	uint64_t given; /* when; 0: that is not known, or the access was made for another one */
+	uint64_t base, bytes;
+	uint8_t holds_all; /* of the access */
+};
+/* Constant time. */
+struct rs_suballoc rs_suballoc_of(const struct rs_engine *outer, const struct rs_call *call,
+				  const struct rs_access *x);
+/* Was the memory given out, by the driver or by the program's own allocator, inside of the window? */
+static inline int rs_range_is_new(const struct rs_window *w, const struct rs_range *r)
+{
+	return r->a->birth >= w->begin || r->given >= w->begin;
+}
+
 /* calm.c: a call that needs no lock is followed; 0: it does need it */
 int rs_follow_loosely(struct rs_engine *e, struct rs_thread *t, struct rs_call *call);
 
@@ -129,6 +144,8 @@ void rs_window_resolve(const struct rs_callstate *c, struct rs_window *w);
 uint32_t rs_loose_access(struct rs_callstate *c, struct rs_window *w, struct rs_touch *t,
 			 uint32_t i, const struct rs_range *r, uint64_t off, uint64_t end,
 			 int read);
+uint32_t rs_reborn_access(struct rs_window *w, struct rs_touch *t, uint32_t i, uint64_t off,
+			  uint64_t end);
 
 /* readers.c */
 void rs_readers_note(struct rs_callstate *c, struct rs_window *w, const struct rs_range *r);

@@ -218,6 +218,7 @@ void rs_alloc_drop(struct rs_engine *e, struct rs_alloc *a)
 static void remove_alloc(struct rs_engine *e, struct rs_alloc *a)
 {
 	rs_addrmap_remove(e->map, a->base);
+	rs_suballocs_forget(e, a->base, a->size);
 	rs_map_changed(e);
 	rs_alloc_drop(e, a);
 }
@@ -339,6 +340,7 @@ struct rs_alloc *rs_engine_free_begin(struct rs_engine *e, struct rs_thread *t, 
 		if (e->pending)
 			tell_readers(e, t, q, a, call = ++e->clock);
 		rs_addrmap_remove(e->map, a->base);
+		rs_suballocs_forget(e, a->base, a->size);
 		rs_map_changed(e);
 		a->dead = 1; /* no work on it is planned any more */
 	}
@@ -783,5 +785,7 @@ void rs_engine_destroy(struct rs_engine *e)
 	}
 	free(e->queues.v);
 	rs_addrmap_destroy(e->map);
+	if (e->suballocs)
+		rs_addrmap_destroy(e->suballocs);
 	free(e);
 }

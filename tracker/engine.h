@@ -239,7 +239,7 @@ struct rs_access {
 	const void *memory;
 	uint8_t dir; /* RS_READ | RS_WRITE */
 	uint8_t how;
-	uint8_t whole; /* no bounds known: all of the allocation around addr */
+	uint8_t whole; /* no bounds known: all of the allocation, or sub-allocation, around addr */
 	uint8_t dense; /* writes: every byte of the range is certainly written */
 	uint16_t
 		slot; /* which argument: parameter byte offset / 8; copies: 0 destination, 1 source */
@@ -267,6 +267,7 @@ struct rs_call {
 	uint8_t host_effect; /* copies to host memory or runs host code */
 	uint8_t untracked;   /* dereferences an address outside of every known allocation */
 	uint8_t capturing;   /* the stream is being captured: nothing runs now */
+	uint8_t deferred;    /* made some time ago, by what was sub-allocated then */
 	uint8_t synchronous; /* the host returns after its end (after stream q's end) */
 	uint64_t calm;	     /* set by rs_engine_before, see rs_engine_moment; callers clear it */
 	uint64_t capture; /* `capturing`: its number (devops.capture_of); 0: the device is asked */
@@ -414,6 +415,14 @@ void rs_engine_range_end(struct rs_engine *e, struct rs_thread *t, uint64_t id);
  */
 int rs_engine_region(struct rs_engine *e, uint64_t addr, uint64_t bytes, const char *name);
 void rs_engine_region_drop(struct rs_engine *e, uint64_t addr, uint64_t bytes);
+
+/*
+ * An allocator of the program's own gives [addr, addr + bytes) out, of one allocation or reservation, and takes back what
+ * begins at addr: suballoc.c. What was given out of these bytes before is taken back by that. Any thread. 0; -EINVAL: no bytes;
+ * -ENOENT: no such memory, or nothing that begins there; -ENOMEM.
+ */
+int rs_engine_suballoc(struct rs_engine *e, uint64_t addr, uint64_t bytes);
+int rs_engine_subfree(struct rs_engine *e, uint64_t addr);
 
 /* --- contracts and plans --------------------------------------------------------------------- */
 

@@ -20,6 +20,8 @@ struct list {
 	uint8_t failed;
 	const struct rs_addrmap *map;
 	uint8_t looked_up; /* no address has changed its memory since the call was described */
+	const struct rs_engine *outer;
+	struct rs_suballoc sub; /* of the access */
 };
 
 static void add(struct list *l, struct rs_alloc *a, uint64_t off, uint64_t len)
@@ -45,8 +47,13 @@ static void add(struct list *l, struct rs_alloc *a, uint64_t off, uint64_t len)
 		t->ranges = more;
 		t->ranges_cap = cap;
 	}
-	t->ranges[l->c->nranges++] = (struct rs_range){
-		.a = a, .off = off, .len = len, .access = l->access, .piece = l->piece++};
+	t->ranges[l->c->nranges++] =
+		(struct rs_range){.a = a,
+				  .off = off,
+				  .len = len,
+				  .access = l->access,
+				  .piece = l->piece++,
+				  .given = l->sub.holds_all ? l->sub.given : 0};
 }
 
 /* Bytes of a backing, or of what is bound to a multicast object there. */
@@ -90,7 +97,9 @@ static void add_direct(struct list *l, struct rs_alloc *a, const struct rs_acces
 {
 	uint64_t off = x->addr - a->base;
 
-	if (x->whole || a->kind == RS_ALLOC_ARRAY)
+	if (x->whole && l->sub.given)
+		add(l, a, l->sub.base - a->base, l->sub.bytes);
+	else if (x->whole || a->kind == RS_ALLOC_ARRAY)
 		add(l, a, 0, a->size);
 	else
 		add(l, a, off, rs_min64(x->bytes, a->size - off));
@@ -105,6 +114,7 @@ static void locate(struct list *l, const struct rs_access *x)
 
 	if (!x->whole && !x->bytes)
 		return;
+	l->sub = rs_suballoc_of(l->outer, l->c->call, x);
 	/* what the caller has found is still there; of mapped memory it knows the reservation only */
 	a = l->looked_up && !((uintptr_t)x->memory & 1) ? (void *)(uintptr_t)x->memory : NULL;
 	if (a) {
@@ -118,7 +128,9 @@ static void locate(struct list *l, const struct rs_access *x)
 	if (m) {
 		uint64_t end = m->res_base + m->res_bytes;
 
-		if (x->whole)
+		if (x->whole && l->sub.given)
+			add_mapped(l, l->sub.base, l->sub.base + l->sub.bytes);
+		else if (x->whole)
 			add_mapped(l, m->res_base, end);
 		else
 			add_mapped(l, x->addr, x->bytes < end - x->addr ? x->addr + x->bytes : end);
@@ -143,7 +155,7 @@ static void into_capture(struct list *l)
 void rs_locate(struct rs_callstate *c, struct rs_thread *t)
 {
 	const struct rs_engine *outer = rs_engine_outer(c->e);
-	struct list l = {.c = c, .t = t, .map = outer->map};
+	struct list l = {.c = c, .t = t, .map = outer->map, .outer = outer};
 
 	l.looked_up = c->call->generation == rs_engine_generation(outer);
 	c->nranges = 0;

@@ -8,6 +8,8 @@
  * Where the replay writes to the same place, or nobody knows to which bytes, it cannot be told; but a write to the same buffer
  * as the forward's, from which the forward has read in the same way, is one to state (rows of a table that are looked up).
  *
+ * Nor is memory state any more that the program's own allocator has given out again inside of the window (suballoc.c).
+ *
  * Callers: access.c, with engine.lock held.
  */
 #include <string.h>
@@ -48,26 +50,12 @@ static enum rs_class written_class(struct rs_callstate *c, struct rs_window *w,
 	}
 }
 
-/*
- * Part [off, end) of span i, which has been read loosely, is accessed again. Returns the span that is the part now, or i where
- * nothing changes.
- */
-uint32_t rs_loose_access(struct rs_callstate *c, struct rs_window *w, struct rs_touch *t,
-			 uint32_t i, const struct rs_range *r, uint64_t off, uint64_t end, int read)
+/* Part [off, end) of span i is of another class after all. Returns the span that is the part now. */
+static uint32_t become(struct rs_window *w, struct rs_touch *t, uint32_t i, uint64_t off,
+		       uint64_t end, enum rs_class cls, int loose)
 {
-	const struct rs_access *x = rs_access_of(c, r);
-	enum rs_class cls;
-	struct rs_span *s;
+	struct rs_span *s = &t->spans.v[i];
 
-	/* what the call reads through the same argument is what it writes to */
-	if (x->whole && (read || rs_pair_also_read(c, r)))
-		return i;
-	cls = read ? RS_CLASS_STATE : written_class(c, w, r);
-	if (!read && cls == RS_CLASS_STATE)
-		return i;
-	s = &t->spans.v[i];
-	if (s->cls != RS_CLASS_STATE && (read || !x->dense))
-		return i;
 	if (off > s->off) {
 		if (!cut(t, i, off))
 			goto failed;
@@ -77,16 +65,44 @@ uint32_t rs_loose_access(struct rs_callstate *c, struct rs_window *w, struct rs_
 	if (end < s->off + s->len && !cut(t, i, end))
 		goto failed;
 	s = &t->spans.v[i];
-	s->loose =
-		cls == RS_CLASS_AMBIGUOUS && !x->dense; /* a later call may still make products */
+	s->loose = cls == RS_CLASS_AMBIGUOUS && loose;
 	s->cls = (uint8_t)cls;
 	if (w->kind == RS_WINDOW_REPLAY && cls != RS_CLASS_STATE)
-		rs_window_unhold(w, r->a, s->off, s->len,
+		rs_window_unhold(w, t->alloc, s->off, s->len,
 				 cls == RS_CLASS_PRODUCT ? RS_UNHOLD
-				 : x->dense		 ? RS_HOLD_COMPARE
-							 : RS_HOLD_BOTH);
+				 : loose		 ? RS_HOLD_BOTH
+							 : RS_HOLD_COMPARE);
 	return i;
 failed:
 	*(w->rec ? &w->rec->flags : &w->seg->flags) |= RS_F_INTERNAL;
 	return i;
+}
+
+/*
+ * Part [off, end) of span i, which has been read loosely, is accessed again. Returns the span that is the part now, or i where
+ * nothing changes.
+ */
+uint32_t rs_loose_access(struct rs_callstate *c, struct rs_window *w, struct rs_touch *t,
+			 uint32_t i, const struct rs_range *r, uint64_t off, uint64_t end, int read)
+{
+	const struct rs_access *x = rs_access_of(c, r);
+	const struct rs_span *s = &t->spans.v[i];
+	enum rs_class cls;
+
+	/* what the call reads through the same argument is what it writes to */
+	if (x->whole && (read || rs_pair_also_read(c, r)))
+		return i;
+	cls = read ? RS_CLASS_STATE : written_class(c, w, r);
+	if (!read && cls == RS_CLASS_STATE)
+		return i;
+	if (s->cls != RS_CLASS_STATE && (read || !x->dense))
+		return i;
+	/* where it cannot be told and nobody knows how far it went, a later call may still make products */
+	return become(w, t, i, off, end, cls, !x->dense);
+}
+
+uint32_t rs_reborn_access(struct rs_window *w, struct rs_touch *t, uint32_t i, uint64_t off,
+			  uint64_t end)
+{
+	return become(w, t, i, off, end, RS_CLASS_PRODUCT, 0);
 }

@@ -185,6 +185,7 @@ struct rs_range {
 	uint16_t piece;	 /* n-th range of that access */
 	uint8_t cls;	 /* of its first byte, in the window that was there last (enum rs_class) */
 	struct rs_ext *ext; /* steady.c: its first extent */
+	uint64_t given;	    /* when the program's own allocator gave all of it out; 0: not known */
 };
 
 /* A range as contracts see it: what the window's n-th call reaches through an argument. */
@@ -509,8 +510,9 @@ struct rs_engine {
 	struct rs_records *records;
 	pthread_mutex_t lock;
 	struct rs_addrmap *map;
-	uint64_t clock;	  /* counts events: allocations, calls, markers */
-	uint64_t version; /* last version given */
+	struct rs_addrmap *suballocs; /* atomic; NULL: none was ever told */
+	uint64_t clock;		      /* counts events: allocations, calls, markers */
+	uint64_t version;	      /* last version given */
 	uint64_t serial;
 	uint64_t step;
 	uint8_t seen_step;
@@ -650,6 +652,9 @@ struct rs_alloc *rs_alloc_at(struct rs_engine *e, uint64_t base);
 /* Memory that will be there when a graph runs. It has an address, and counts for nothing. NULL: none could be entered. */
 struct rs_alloc *rs_alloc_promise(struct rs_engine *e, uint64_t ctx, uint64_t addr, uint64_t bytes);
 void rs_alloc_forget(struct rs_engine *e, struct rs_alloc *a);
+
+/* suballoc.c: what was given out of these bytes is that no more */
+void rs_suballocs_forget(struct rs_engine *e, uint64_t addr, uint64_t bytes);
 const char *rs_intern(struct rs_engine *e, const char *text);
 void rs_alloc_unref(struct rs_engine *e, struct rs_alloc *a);
 const struct rs_region *rs_region_at(const struct rs_alloc *a, uint64_t off, uint64_t *ret_until);

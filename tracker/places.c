@@ -217,7 +217,7 @@ void rs_places_meet(struct rs_callstate *c, struct rs_window *w, const struct rs
 {
 	struct rs_meeting *m = &c->meeting;
 
-	if (r->a->birth >= w->begin || (s->cls != RS_CLASS_STATE && s->place < w->seg->accesses.n))
+	if (rs_range_is_new(w, r) || (s->cls != RS_CLASS_STATE && s->place < w->seg->accesses.n))
 		return;
 	if (m->range != r || m->place != s->place) {
 		settle(c, w);

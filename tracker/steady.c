@@ -35,6 +35,8 @@ struct look {
 	uint64_t bit;		  /* RS_QBIT(q) */
 	uint64_t tick;
 	uint32_t q;
+	const struct rs_call *call;
+	uint64_t begin; /* of the forward */
 };
 
 /* The forward's class for all of these bytes, which this access does not change; RS_CLASS_NONE: it is not so. */
@@ -74,6 +76,7 @@ static inline int is_ordered(const struct look *k, const struct rs_ext *x, uint6
 static inline int look_at(const struct look *k, const struct rs_access *x, struct rs_range *r)
 {
 	struct rs_alloc *a = (struct rs_alloc *)(uintptr_t)x->memory;
+	struct rs_suballoc sub;
 	uint64_t off = 0, len;
 	struct rs_ext *ext;
 	uint8_t cls;
@@ -81,13 +84,17 @@ static inline int look_at(const struct look *k, const struct rs_access *x, struc
 	/* a queue that has touched it since the shim's own last work there has waited for that */
 	if (!a || rs_mapping_of(a) || !(__atomic_load_n(&a->touched, __ATOMIC_RELAXED) & k->bit))
 		return 0;
+	sub = rs_suballoc_of(k->e, k->call, x);
 	len = a->size;
 	if (!x->whole && a->kind != RS_ALLOC_ARRAY) {
 		off = x->addr - a->base;
 		len = rs_min64(x->bytes, len - off);
+	} else if (x->whole && sub.given) {
+		off = sub.base - a->base;
+		len = sub.bytes;
 	}
 	cls = class_of(k, x, a, off, len);
-	if (!cls)
+	if (!cls || (sub.given >= k->begin && cls != RS_CLASS_PRODUCT))
 		return 0;
 	ext = a->ext.ext;
 	if (a->ext.n != 1)
@@ -100,6 +107,7 @@ static inline int look_at(const struct look *k, const struct rs_access *x, struc
 	r->off = off;
 	r->len = len;
 	r->piece = 0;
+	r->given = sub.holds_all ? sub.given : 0;
 	r->cls = cls;
 	r->ext = ext;
 	return 1;
@@ -171,12 +179,14 @@ int rs_steady_follow(struct rs_callstate *c, struct rs_thread *t)
 {
 	struct rs_window *w = rs_window_next(t->top);
 	const struct rs_call *call = c->call;
-	struct look k = {.e = c->e, .bit = RS_QBIT(c->q), .q = c->q, .tick = c->who.tick};
+	struct look k = {
+		.e = c->e, .bit = RS_QBIT(c->q), .q = c->q, .tick = c->who.tick, .call = call};
 	uint32_t n;
 
 	if (!is_plain(c, w) || !room(t, call->naccess))
 		return 0;
 	k.touches = w->seg->touches;
+	k.begin = w->begin;
 	n = look(&k, call, t->ranges);
 	if (n == UINT32_MAX)
 		return 0;

@@ -9,8 +9,8 @@
  *	replayshim_forward_begin("block3", REPLAYSHIM_NEXT);   ... launches ...   replayshim_forward_end();
  *	replayshim_replay_begin("block3", REPLAYSHIM_NEXT);    ... launches ...   replayshim_replay_end();
  *
- * Results: 0 (replayshim_active and replayshim_retain: 0 or 1); -1 when the library is not there or not observing; -2 when a region is not inside a known
- * allocation.
+ * Results: 0 (replayshim_active and replayshim_retain: 0 or 1); -1 when the library is not there or not observing; -2 when
+ * a region or a sub-allocation is not inside a known allocation.
  */
 #ifndef REPLAYSHIM_H
 #define REPLAYSHIM_H
@@ -72,6 +72,16 @@ REPLAYSHIM_FUNCTION(replayshim_region_name,
 		    (address, bytes, name))
 REPLAYSHIM_FUNCTION(replayshim_region_drop, (unsigned long address, unsigned long bytes),
 		    (address, bytes))
+
+/*
+ * For an allocator of the program's own, which cuts what the driver gives it: it gives these bytes out, and takes back what
+ * begins at address. A kernel of which nobody knows how far it reaches then counts as one that reaches so far, and what is given
+ * out inside of a segment is a product of it. PyTorch's caching allocator is followed without these calls. -2: no such memory,
+ * or nothing that was given out begins there.
+ */
+REPLAYSHIM_FUNCTION(replayshim_suballoc, (unsigned long address, unsigned long bytes),
+		    (address, bytes))
+REPLAYSHIM_FUNCTION(replayshim_subfree, (unsigned long address), (address))
 
 #ifdef __cplusplus
 }

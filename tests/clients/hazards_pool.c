@@ -5,6 +5,8 @@
  *
  *	hazards_pool CASE [VARIANT...] [--streams] [--steps=N | --seeds=N]	see hazards_rig.h
  *
+ * told: the allocator says which parts it gives out.
+ *
  * What is right and what goes wrong is in tests/t/hazards_pool.t.
  */
 #include "tests/clients/client_random_ptx.h"
@@ -28,6 +30,11 @@ static dev gather_segment(void *inputs)
 	const struct places *in = inputs;
 	dev h = in->h ? in->h : alloc(2), y = in->y;
 
+	if (option("told")) { /* as an allocator does when it gives them out */
+		replayshim_suballoc(y, 8);
+		if (in->h)
+			replayshim_suballoc(h, 8);
+	}
 	LAUNCH("make_loose", 2, &h, &pool, &pool, &n, &five, &zero);
 	if (option("copied"))
 		copy(y, h, 2);
@@ -40,6 +47,8 @@ static void make_pool(void)
 {
 	zero = STATE(NULL, 1, 0);
 	pool = STATE(NULL, 128, 1, 2);
+	if (option("told"))
+		replayshim_suballoc(pool, 8);
 }
 
 static void gather(void)

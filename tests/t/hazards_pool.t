@@ -13,6 +13,7 @@ from hazards_rig import Case, check_cases, diverges, match, plan, rejects, words
 BLOCK = ("block", 0)
 UNKNOWN = rejects("RS014", entry="unknown", product="equal", after="equal")
 RS010 = diverges(["RS010", "RS014"], entry="different")
+CHANGED = diverges(["RS010"], entry="different", product="different")
 OURS = rejects("RS014", entry="equal", after="unknown")
 
 
@@ -35,6 +36,15 @@ CASES = [
     case("gather inside", MADE, f=MADE, preserve=OURS),
     case("gather inside written", (324, 79), MADE, f=MADE, w=(9, 2), preserve=OURS),
     case("gather inside same reused", MADE, f=MADE, preserve=OURS),
+    # Where the allocator tells what it gives out, all of it is known.
+    case("gather told", MADE, f=MADE, audit=match()),
+    case("gather same told", MADE, f=MADE, audit=match()),
+    case("gather reused told", MADE, f=MADE, audit=match()),
+    case("gather same reused told", MADE, f=MADE, audit=match()),
+    case("gather written told", (324, 79), MADE, f=MADE, w=(9, 2), audit=CHANGED),
+    case("gather inside told", MADE, f=MADE, audit=match()),
+    case("gather inside written told", (324, 79), MADE, f=MADE, w=(9, 2), audit=CHANGED),
+    case("gather inside same reused told", MADE, f=MADE, audit=match()),
     # State that is looked up and changed through the same memory is put back as ever ...
     case("table", (54, 103), (6, 13), w=(73, 137), kept=(9, 17), audit=diverges(["RS010", "RS013"], after="different")),
     # ... and what is written at once, where the forward wrote it, if it has a name.

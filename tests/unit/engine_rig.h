@@ -122,7 +122,7 @@ struct rig_arg {
 	unsigned first, n;
 	int dir;
 	int partial; /* writes: coverage not proved */
-	int whole;
+	int whole;   /* 2: nor is it known whether it is accessed at all */
 };
 #define R_(p, n)                                                                                   \
 	{                                                                                          \
@@ -169,8 +169,8 @@ static inline void kernel_q(unsigned q, const char *name, void (*fn)(struct rig_
 		x[i] = (struct rs_access){.addr = (uint64_t)(a[i].p + a[i].first),
 					  .bytes = a[i].n * 4,
 					  .dir = (uint8_t)a[i].dir,
-					  .how = RS_HOW_PTX,
-					  .whole = (uint8_t)a[i].whole,
+					  .how = a[i].whole > 1 ? RS_HOW_REACHABLE : RS_HOW_PTX,
+					  .whole = a[i].whole != 0,
 					  .dense = !a[i].partial,
 					  .slot = (uint16_t)i};
 	calm_before(&rig_calm, eng, thr, &call);
