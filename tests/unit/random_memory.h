@@ -16,6 +16,7 @@ struct buf {
 	uint8_t *dev, *model;
 	uint8_t *alias; /* the same bytes; or NULL */
 	int whole;	/* a mapping of its own */
+	int block;	/* in an allocation with others, given out by the program's own allocator */
 	uint64_t bytes;
 	int declared, in_use;
 	uint64_t last_write_event, read_event[FAKE_QUEUES];
@@ -64,9 +65,34 @@ static void map_whole(struct buf *b, unsigned id, int large)
 	rs_engine_map(eng, (uint64_t)b->dev, b->bytes, h, 0);
 }
 
+/* What the program's own allocator has given out: at the memory of `pool`, which stays until the next program. */
+static uint8_t *pool;
+
+static void make_pool(uint64_t bytes)
+{
+	free(pool);
+	pool = malloc(bytes);
+	rs_engine_alloc(eng, NULL, (struct rs_queue){.ctx = 1}, (uint64_t)pool, bytes,
+			RS_ALLOC_DEVICE);
+}
+
+static void give(const struct buf *b)
+{
+	if (b->block && rs_engine_suballoc(eng, (uint64_t)b->dev, b->bytes))
+		exit(2);
+}
+
+static void take(const struct buf *b)
+{
+	if (b->block && rs_engine_subfree(eng, (uint64_t)b->dev))
+		exit(2);
+}
+
 static void free_buffer(struct buf *b)
 {
-	if (b->whole) {
+	if (b->block) {
+		; /* goes with its pool */
+	} else if (b->whole) {
 		fake_unmap(b->dev);
 	} else if (b->alias) {
 		munmap(b->alias, b->bytes);

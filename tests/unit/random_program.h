@@ -7,6 +7,8 @@
  * The program orders its calls only where it must: by events between conflicting accesses, per buffer. In every other
  * program the state is mapped memory: each buffer lies in two backings, and is reached through two addresses at random; or
  * each is a mapping of its own, most of whose accesses are of all its bytes, and replays may be shown theirs by remapping.
+ * In others everything lies in one allocation, an allocator of the program's own says what it gives out, and of half of
+ * the accesses nobody knows how far they reach.
  * For test_engine_random.c and test_engine_faults.c, which say what has to hold.
  */
 #ifndef TESTS_RANDOM_PROGRAM_H
@@ -160,12 +162,16 @@ static void launch(uint64_t ident, struct buf *d, uint64_t off, uint64_t len, st
 	if (s2)
 		order_read(q, s2);
 	x[n] = access_of(dp + off, len, add ? RS_READ | RS_WRITE : RS_WRITE, 0);
-	if (add && ident % 3 == 0) { /* nobody knows which part */
+	if (d->block && ident % 2 == 0) {
+		x[n].whole = 1;
+		x[n].dense = 0;
+	} else if (add && ident % 3 == 0) { /* nobody knows which part */
 		x[n] = access_of(dp, d->bytes, RS_READ | RS_WRITE, 0);
 		x[n].dense = 0;
 	}
 	n++;
-	x[n++] = access_of(sp + soff, slen, RS_READ, 1);
+	x[n] = access_of(sp + soff, slen, RS_READ, 1);
+	x[n++].whole = s->block && ident % 5 < 2;
 	if (s2)
 		x[n++] = access_of(sp2, s2->bytes, RS_READ, 2);
 	call.naccess = n;
@@ -318,13 +324,16 @@ static struct buf *pool_pick(void)
 		b = &buf[NSTATE + rnd(NPOOL)];
 	while (b->in_use);
 	b->in_use = 1;
+	give(b);
 	return b;
 }
 
 static void release(struct buf *b)
 {
-	if (b)
-		b->in_use = 0;
+	if (!b)
+		return;
+	b->in_use = 0;
+	take(b);
 }
 
 static void run_kernel(const struct kernel *k, struct buf **product)
@@ -732,7 +741,8 @@ static void setup(uint64_t seed)
 						.costs = seed % 3 == 0,
 						.profile = seed % 3 == 0,
 						.sample = 3,
-						.buffers = seed % 13 == 5};
+						/* one version for a pool would be no use */
+						.buffers = seed % 13 == 5 && seed % 4 != 2};
 
 	planned = 0;
 	memset(seen_replays, 0, sizeof(seen_replays));
@@ -748,6 +758,8 @@ static void setup(uint64_t seed)
 	memset(library_drawn, 0, sizeof(library_drawn));
 	memset(calm.entry, 0, sizeof(calm.entry)); /* moments are an engine's */
 	choose_policy(seed);
+	if (seed % 4 == 2)
+		make_pool(NBUF * 512000ull);
 	for (int i = 0; i < NBUF; i++) {
 		struct buf *b = &buf[i];
 
@@ -757,12 +769,16 @@ static void setup(uint64_t seed)
 			map_whole(b, (unsigned)i, large);
 		else if (mapped && i < NSTATE)
 			map_buffer(b, (unsigned)i, large);
+		else if (seed % 4 == 2 && i != NSTATE - 1)
+			b->dev = pool + i * 512000ull, b->block = 1;
 		else
 			b->dev = malloc(b->bytes);
 		b->model = malloc(b->bytes);
 		for (uint64_t j = 0; j < b->bytes; j++)
 			b->dev[j] = b->model[j] = (uint8_t)rnd(256);
-		if (!b->alias && !b->whole)
+		if (b->block && i < NSTATE)
+			give(b);
+		if (!b->alias && !b->whole && !b->block)
 			rs_engine_alloc(eng, thr, (struct rs_queue){.ctx = 1}, (uint64_t)b->dev,
 					b->bytes,
 					i == NSTATE - 1 ? (enum rs_alloc_kind)kind_of_last
