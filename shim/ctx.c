@@ -28,12 +28,15 @@ static void note(CUcontext ctx)
 
 	if (!c)
 		return;
-	if (__atomic_compare_exchange_n(&first_seen, &expected, c, 0, __ATOMIC_RELAXED,
-					__ATOMIC_RELAXED)) {
-		__atomic_store_n(&rs_state.ctx_sole, c, __ATOMIC_RELAXED);
+	/* Who sees a second one says so first; who has seen the first looks again: whichever comes last knows of both. */
+	if (__atomic_compare_exchange_n(&first_seen, &expected, c, 0, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST)) {
+		__atomic_store_n(&rs_state.ctx_sole, c, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&first_seen, __ATOMIC_SEQ_CST) != c)
+			__atomic_store_n(&rs_state.ctx_sole, 0, __ATOMIC_SEQ_CST);
 	} else if (expected != c && expected != UINT64_MAX) {
-		__atomic_store_n(&rs_state.ctx_sole, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&first_seen, UINT64_MAX, __ATOMIC_RELAXED);
+		__atomic_store_n(&first_seen, UINT64_MAX, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&rs_state.ctx_sole, 0, __ATOMIC_SEQ_CST);
 	}
 }
 

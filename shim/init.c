@@ -394,14 +394,17 @@ static void finish(void)
 
 void rs_guard_look(void)
 {
-	static uint64_t seen;
+	static uint64_t seen; /* never goes back: a thread that was slow has an older count */
 	struct rs_engine_stats stats;
 	int on = RS_ON;
-	uint64_t bad;
+	uint64_t bad, was = __atomic_load_n(&seen, __ATOMIC_RELAXED);
 
 	rs_engine_stats(rs_state.engine, &stats);
 	bad = stats.outcome[1] + stats.outcome[2];
-	if (bad > __atomic_exchange_n(&seen, bad, __ATOMIC_RELAXED))
+	while (bad > was && !__atomic_compare_exchange_n(&seen, &was, bad, 1, __ATOMIC_RELAXED,
+							 __ATOMIC_RELAXED))
+		;
+	if (bad > was)
 		__atomic_compare_exchange_n(&rs_on, &on, RS_ON | RS_STRICT_PENDING, 0,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
