@@ -42,7 +42,8 @@ for live in $LIVE; do
 	awk '
 		BEGIN {
 			n = split("passed-through 3 copy 10 fill 10 launch-8 45 launch-64 150 launch-8-ptx 45 " \
-				"copy-new 10 launch-8-new 45 launch-64-new 150 launch-8-ptx-new 45 alloc-free 250", b)
+				"copy-new 10 launch-8-new 45 launch-64-new 150 launch-8-ptx-new 45 alloc-free 250 " \
+				"sub-alloc-free 250", b)
 			for (i = 1; i < n; i += 2) budget[b[i]] = b[i + 1]
 		}
 		{ key = $2 " " $1; if (!(key in best) || $3 < best[key]) best[key] = $3

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nanoseconds per call for a few calls (-new: with other addresses each time), as `name nanoseconds` lines: the best of several loops. Built and
- * run by tests/bench/call.sh. With tests/shim/count_calls.c preloaded (tests/t/shim_hot.t) it counts instead:
- * `name function times` lines, for what is called during COUNTED calls that have been warmed up. Arguments:
+ * Nanoseconds per call for a few calls (-new: with other addresses each time; sub-: by an allocator of the program's own), as
+ * `name nanoseconds` lines: the best of several loops. Built and run by tests/bench/call.sh. With tests/shim/count_calls.c
+ * preloaded (tests/t/shim_hot.t) it counts instead: `name function times` lines, for what is called during COUNTED calls
+ * that have been warmed up. Arguments:
  *
  *	LIVE idle	 LIVE live allocations, nothing else
  *	LIVE pending	 and a forward pending whose memory the calls do not touch; no window is open
@@ -192,6 +193,8 @@ static void measure(dptr *p)
 	MEASURE("launch-8-ptx-new", slide(8);
 		cuLaunchKernel(fp, 1, 1, 1, 128, 1, 1, 0, NULL, sliding, NULL));
 	MEASURE("alloc-free", cuMemAlloc_v2(&t, 1024); cuMemFree_v2(t));
+	MEASURE("sub-alloc-free", t = fresh[at++ % NEW] & ~511ull; replayshim_suballoc(t, 512);
+		replayshim_subfree(t));
 }
 
 static pthread_barrier_t barrier;

@@ -12,9 +12,9 @@ if SANITIZED:
 	sys.exit(0)
 
 CALLS = ["passed-through", "copy", "fill", "launch-8", "launch-64", "launch-8-ptx", "copy-new", "launch-8-new",
-         "launch-64-new", "launch-8-ptx-new", "alloc-free"]
+         "launch-64-new", "launch-8-ptx-new", "alloc-free", "sub-alloc-free"]
 # Who enters and removes allocations excludes others.
-BUSY = {"alloc-free"}
+BUSY = {"alloc-free", "sub-alloc-free"}
 
 driver = tmp / "driver"
 driver.mkdir()
