@@ -247,7 +247,7 @@ static void strided(struct rs_call *call, struct rs_access *a, const struct stri
 {
 	uint64_t first = (s->z * s->rows + s->y) * s->pitch + s->x;
 	uint64_t bytes = ((depth - 1) * s->rows + height - 1) * s->pitch + width;
-	int dense = (height == 1 || s->pitch == width) && (depth == 1 || s->rows == height);
+	int dense = bytes == width * height * depth; /* rows never overlap */
 
 	if (!width || !height || !depth)
 		return;

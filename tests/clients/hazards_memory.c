@@ -441,6 +441,47 @@ static void array(void)
 	MUST(cuArrayDestroy(in.array));
 }
 
+/* --- cases: strided copies ---------------------------------------------------------------------- */
+
+/* One word of each layer of four words, or of each row of a layer: what lies between them is read. */
+static dev layers_segment(void *inputs)
+{
+	struct inputs *in = inputs;
+	CUDA_MEMCPY3D c = {.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			   .dstDevice = in->s,
+			   .dstPitch = option("rows")	 ? 8
+				       : option("pitch") ? 16
+							 : 4,
+			   .dstHeight = option("rows") || option("height") ? 4 : 1,
+			   .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			   .srcDevice = in->x,
+			   .srcPitch = 4,
+			   .srcHeight = 1,
+			   .WidthInBytes = 4,
+			   .Height = 1,
+			   .Depth = 2};
+	dev y = alloc(8);
+
+	if (option("rows")) {
+		c.Height = 2;
+		c.Depth = 1;
+	}
+	MUST(cuMemcpy3DAsync(&c, on));
+	LAUNCH("mul", 8, &y, &in->x, &in->s);
+	return y;
+}
+
+static void layers(void)
+{
+	struct inputs in = {.s = STATE("state:s", 8, 2, 2, 2, 2, 2, 2, 2, 2),
+			    .x = STATE(NULL, 8, 7, 7, 7, 7, 7, 7, 7, 7)};
+
+	run_forward("block", 0, layers_segment, &in);
+	add_one(in.s + 4);
+	run_replay("block", 0, layers_segment, &in, "y", 8);
+	probe("s", in.s, 8);
+}
+
 /* --- cases: order ------------------------------------------------------------------------------- */
 
 static volatile int host_ran;
@@ -536,6 +577,7 @@ static const struct hazard_case cases[] = {{"alias", alias},
 					   {"imported", imported},
 					   {"exported", exported},
 					   {"array", array},
+					   {"layers", layers},
 					   {"streams", streams}};
 
 HAZARD_MAIN(cases)

@@ -27,6 +27,14 @@ def case(args, audit=None, preserve=None, **both):
     return Case(args, both["faulty"], both["right"], audit or {}, preserve, replays=[BLOCK])
 
 
+def apart(copied, left):
+    return left, left, copied, left, left, left
+
+
+def close(copied, left):
+    return copied, left, left, left, left, left
+
+
 S = {f"S.{i}": 23 for i in range(4)}
 Y = words("y", 15, 15, 15, 15)
 OTHER = {BLOCK: diverges(["RS016"], entry="unknown", product="different")}
@@ -54,6 +62,11 @@ CASES = [
     case("array", **AS_IT_IS),
     case("array between", overwritten("", "cuMemcpy2DAsync_v2"), **WRITTEN),
     case("array inside", overwritten("", "cuMemcpy2DAsync_v2"), **WRITTEN),
+    # What a strided copy leaves between rows and layers is read.
+    *[case(f"layers {how}", overwritten("s", "cuMemcpy3DAsync_v2"),
+           faulty={**words("y", 49, 21, *rest(49, 14)), **words("s", 7, 3, *rest(7, 2))},
+           right={**words("y", 49, 14, *rest(49, 14)), **words("s", 7, 3, *rest(7, 2))})
+      for how, rest in [("pitch", apart), ("height", apart), ("rows", close)]],
     # Everything that orders one stream after another: nobody is told of a race.
     *[case(f"streams {how}", overwritten("s", "add"), **WRITTEN)
       for how in "event eventsync eventquery sync query context value batch host free legacy".split()],
