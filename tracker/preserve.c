@@ -381,13 +381,16 @@ void rs_memory_stays(struct rs_engine *e, struct rs_alloc *a)
 		}
 }
 
-/* A contract said that nothing of these bytes would be overwritten. */
+/*
+ * A contract said that nothing of these bytes would be overwritten, by the program: where a forward within a replay has
+ * read what the replay was shown, and that goes, the contract is not contradicted.
+ */
 static void check_free(struct rs_engine *e, struct rs_alloc *a, const struct rs_ext *x,
 		       const struct rs_writer *writer)
 {
 	struct rs_segment *s;
 
-	for (s = e->pending; s; s = s->next)
+	for (s = writer->call ? e->pending : NULL; s; s = s->next)
 		if (s->policy.option == RS_OPTION_FREE && !s->broken.alloc &&
 		    segment_claims(s, a, x->off, x->len, x->ver))
 			rs_segment_note(e, s, RS_CHECK_BROKEN, a, x->off, x->len, writer);

@@ -248,6 +248,40 @@ static void free_replay(int overwritten)
 	rig_stop();
 }
 
+/*
+ * A forward within a replay reads what the replay is shown, which the tool takes away again at its end. The program has
+ * overwritten nothing since: a free replay of it is one, and sees those bytes.
+ */
+static void free_within_replay(enum rs_restore restore, int overwritten)
+{
+	uint32_t *x, *y, *z;
+
+	rig_start(RS_MODE_PRESERVE);
+	policy(RS_OPTION_UNDO, restore);
+	rs_engine_policy(eng, "f", (struct rs_policy){RS_OPTION_FREE, RS_RESTORE_COPY});
+	x = words(N), y = words(1), z = words(1);
+	x[0] = 1, x[N / 2] = 2, x[N - 1] = 3;
+	PUSH("forward:outer");
+	KERNEL(three, W_(z, 1), R_(x, N));
+	POP();
+	KERNEL(set_all, W_(x, N));
+	PUSH("replay:outer#0");
+	KERNEL(three, W_(z, 1), R_(x, N));
+	forward(y, x);
+	if (overwritten)
+		KERNEL(set_first, W_(x, 1));
+	POP();
+	y[0] = 0;
+	replay(y, x);
+	is_u64(now().outcome[0], overwritten ? 1 : 2,
+	       overwritten ? "of bytes that the program has overwritten there is no free replay"
+			   : "a free replay of bytes that the tool took away is a match");
+	is_u64(count(rig_read("records.jsonl"), "RS080"), (uint64_t)overwritten, "RS080");
+	is_u64(y[0], 321, "it sees the bytes of its forward");
+	ok(x[0] == 9 && x[N - 1] == 9, "and the present ones come back");
+	rig_stop();
+}
+
 /* What the contract calls a product or state is treated as that; memory that it does not know breaks it. */
 static void roles(void)
 {
@@ -397,6 +431,9 @@ int main(void)
 	regions(1);
 	free_replay(0);
 	free_replay(1);
+	free_within_replay(RS_RESTORE_COPY, 0);
+	free_within_replay(RS_RESTORE_SWAP, 0);
+	free_within_replay(RS_RESTORE_COPY, 1);
 	roles();
 	other_program();
 	learned();
