@@ -145,7 +145,8 @@ struct rs_alloc {
 	uint32_t refs;	   /* the map, mappings, claims, holds, checks */
 	struct rs_mapping *mappings;
 	RS_VEC(struct rs_bind) binds;
-	uint64_t met;			  /* number of the last call that may do anything */
+	uint64_t met;  /* number of the last call that may do anything */
+	uint64_t vain; /* of the last one that has waited for it in vain: views.c */
 	RS_VEC(struct rs_keep *) keeps;	  /* sorted by offset */
 	uint64_t longest_keep;		  /* that it has had */
 	RS_VEC(struct rs_region) regions; /* sorted, disjoint */

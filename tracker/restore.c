@@ -115,6 +115,10 @@ void rs_window_hold_range(struct rs_engine *e, struct rs_oplist *l, uint32_t q, 
 	int exact = e->config.mode == RS_MODE_AUDIT || how != RS_HOLD_RESTORE;
 	uint64_t end = off + len;
 
+	if (rs_view_in_vain(a, writer)) { /* what is there now may not be P2 */
+		w->rec->flags |= RS_F_LOST;
+		return;
+	}
 	while (off < end) {
 		struct rs_ext piece;
 		struct rs_hold *h;
@@ -461,8 +465,9 @@ static void show_entry(struct rs_engine *e, struct rs_oplist *l, uint32_t q, str
 	struct rs_op *op;
 	struct rs_keep *p2;
 
-	/* others would have to wait for this queue's later work */
-	if (__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) & RS_QBIT(q)) {
+	/* others would have to wait for this queue's later work, or this one has not waited for theirs */
+	if (__atomic_load_n(&e->stalling, __ATOMIC_RELAXED) & RS_QBIT(q) ||
+	    rs_view_in_vain(a, reader)) {
 		w->rec->flags |= RS_F_LOST;
 		return;
 	}

@@ -14,7 +14,8 @@
  *
  * Who waits holds no lock and has planned nothing; so whoever is waited for goes on. Only a launch of many calls (a graph)
  * has calls under way while it waits, and a call may wait for the device. So it is not waited for ever, and what then was not
- * in order is not vouched for.
+ * in order is not vouched for. Memory with operations that were not waited for is left as it is: what would be held there may
+ * not be what the program writes next, and so must not come back over it (rs_alloc.vain).
  *
  * Callers: follow.c, access.c, window.c, restore.c under engine.lock, which is released in between where it says so.
  */
@@ -200,6 +201,22 @@ static void give_up(struct rs_engine *e)
 	for (s = e->pending; s; s = s->next)
 		if (s->open)
 			s->flags |= RS_F_LOST;
+}
+
+/* The call has waited in vain. What is planned for may be made at any moment: the call's replay neither holds nor moves it. */
+static void note_vain(struct rs_callstate *c)
+{
+	const struct rs_window *w;
+	uint32_t i;
+
+	give_up(c->e);
+	for (i = 0; i < c->nranges; i++)
+		if (c->range[i].a->planned)
+			c->range[i].a->vain = c->number;
+	for (w = c->call->everything ? c->e->replays : NULL; w; w = w->next_replay)
+		for (i = 0; i < w->holds.n; i++)
+			if (w->holds.v[i].alloc->planned)
+				w->holds.v[i].alloc->vain = c->number;
 }
 
 int rs_view_waits(struct rs_engine *e, const struct rs_window *w, unsigned *tries)
@@ -567,7 +584,9 @@ void rs_view_returns(struct rs_callstate *c, struct rs_window *w)
 	uint32_t i;
 
 	for (i = 0; w->away && i < w->holds.n;) {
-		if (w->holds.v[i].away && touches(c, &w->holds.v[i]))
+		const struct rs_hold *h = &w->holds.v[i];
+
+		if (h->away && touches(c, h) && !rs_view_in_vain(h->alloc, &c->who))
 			come_back(c, w, i);
 		else
 			i++;
@@ -641,7 +660,7 @@ void rs_views_meet(struct rs_callstate *c, struct rs_thread *t)
 		rs_locate(c, t);
 	}
 	if (tries > TRIES)
-		give_up(e);
+		note_vain(c);
 	if (e->config.mode != RS_MODE_AUDIT)
 		others_step_aside(c, t);
 }

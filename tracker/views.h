@@ -16,6 +16,11 @@ void rs_view_planned(struct rs_alloc *a);
 /* Is the end of w to be tried again, as something was waited for, without the lock? tries: begins with 0 */
 int rs_view_waits(struct rs_engine *e, const struct rs_window *w, unsigned *tries);
 void rs_view_over(struct rs_engine *e, struct rs_window *w); /* with its holds */
+/* Has the call not waited for what another thread has planned there? */
+static inline int rs_view_in_vain(const struct rs_alloc *a, const struct rs_writer *call)
+{
+	return a->vain && a->vain == call->call;
+}
 void rs_view_made(struct rs_engine *e, struct rs_thread *t); /* no lock: its calls have been made */
 
 /* restore.c: which bytes a replay holds; what it was shown by an exchange leaves */

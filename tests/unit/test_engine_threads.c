@@ -578,6 +578,31 @@ static void in_vain(void)
 	scene_ends(&a, &b, 0, 1);
 }
 
+/*
+ * A write has begun, and is waited for in vain by a replay, which reads the state, and may write to it. The replay is no match,
+ * but the program's write stays.
+ */
+static void in_vain_under_a_write(int steps)
+{
+	struct actor a, b;
+	pthread_t one;
+
+	scene(&a, &b);
+	stop_at = 1;
+	pthread_create(&one, NULL, overwrite, &a);
+	while (!stopped)
+		usleep(100);
+	act_push(&b, "replay");
+	if (steps)
+		call(b.t, b.stream, b.y, state);
+	else
+		act_call(&b, b.y, 0);
+	go_on = 1;
+	pthread_join(one, NULL);
+	end_replay(&b);
+	scene_ends(&a, &b, 9, 0);
+}
+
 int main(void)
 {
 	struct rs_engine_config config = {.mode = RS_MODE_PRESERVE, .verify = 1};
@@ -612,6 +637,8 @@ int main(void)
 	under_way(0, 0);
 	end_beside();
 	in_vain();
+	in_vain_under_a_write(0);
+	in_vain_under_a_write(1);
 	for (unsigned i = 0; i < 256; i++)
 		free(slabs[i]);
 	return tap_done();
