@@ -61,6 +61,10 @@ MUTATIONS = [
      "\t\t__atomic_compare_exchange_n(&e->where.ring[(entry - 1) % RS_WHERE_RING], &mine,\n"
      "\t\t\t\t\t    mine | place, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);",
      "\t\te->where.ring[(entry - 1) % RS_WHERE_RING] = mine | place;"),
+    ("contracts: what a replay's end takes away contradicts them", "tracker/preserve.c",
+     "for (s = writer->call ? e->pending : NULL; s; s = s->next)", "for (s = e->pending; s; s = s->next)"),
+    ("contracts: no write contradicts them", "tracker/preserve.c",
+     "for (s = writer->call ? e->pending : NULL; s; s = s->next)", "for (s = NULL; s; s = s->next)"),
     ("where: not asked of calls that overwrite", "tracker/preserve.c",
      "if (k && writer->call && k->killer.call == writer->call)", "if (0)"),
     ("where: of a forward's culprits nothing is known", "tracker/window.c",

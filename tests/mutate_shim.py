@@ -38,6 +38,8 @@ MUTATIONS = [
     ("curand: what was served is drawn all the same", "shim/curand.c", "if (!served(t, g, &d)) {", "if (served(t, g, &d), 1) {", ["curand"]),
     ("copies: the host does not wait for any", "shim/wrap_copy.c", "\tcall->synchronous = 1;\n", "", ["hazards2", "hazards_memory", RANDOM]),
     ("copies: the host's memory is nobody's business", "shim/wrap_copy.c", "if (side == DST && bytes)", "if (0)", ["hazards2", "hazards"]),
+    ("copies: layers of one row lie close", "shim/wrap_copy.c", "int dense = bytes == width * height * depth;",
+     "int dense = (height == 1 || s->pitch == width) && (depth == 1 || s->rows == height);", ["hazards_memory"]),
     ("device: nobody waits for the tool's events", "shim/devorder.c",
      "rs_real.cuStreamWaitEvent(rs_dev_stream(q), e->handle, 0)", "CUDA_SUCCESS", ["hazards", "hazards2", RANDOM]),
     ("device: what is asked about is over", "shim/devorder.c", "return r ? r : result == CUDA_SUCCESS;", "return r ? r : 1;",
