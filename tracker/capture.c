@@ -368,27 +368,30 @@ int rs_capture_after(struct rs_engine *e, struct rs_thread *t, struct rs_call *c
 	struct rs_capture *c = (struct rs_capture *)(uintptr_t)call->private_[2];
 	struct rs_oplist list;
 	struct rs_callstate s = {.l = &list, .call = call};
-	struct rs_thread *seat = NULL;
-	int saved = errno;
+	struct rs_thread *seat;
+	int saved = errno, digests;
 
 	if (!c)
 		return 0;
 	call->private_[2] = 0;
 	rs_oplist_init(&list);
 	pthread_mutex_lock(&e->lock);
+	seat = c->inner ? rs_capture_seat_of(c, t) : NULL;
 	/* a call that has left no product has nothing to be digested */
-	if (c->inner && !c->ending && !rs_capture_only_learns(c) && call->private_[0] &&
-	    (call->private_[1] || !ok) && (e->config.verify || e->config.mode == RS_MODE_AUDIT))
-		seat = rs_capture_seat_of(c, t);
+	digests = seat && !c->ending && !rs_capture_only_learns(c) && call->private_[0] &&
+		  (call->private_[1] || !ok) &&
+		  (e->config.verify || e->config.mode == RS_MODE_AUDIT);
 	s.e = c->inner;
-	if (seat) {
+	if (digests) {
 		pthread_mutex_lock(&c->inner->lock);
 		rs_call_plan_after(&s, seat, ok);
 		pthread_mutex_unlock(&c->inner->lock);
 	}
 	pthread_mutex_unlock(&e->lock);
-	if (seat)
+	if (digests)
 		rs_oplist_run(c->inner, &list);
+	if (seat && seat->under_way.n)
+		rs_view_made(c->inner, seat);
 	rs_capture_look(c, RS_CALL_ENDS);
 	rs_capture_unref(c);
 	errno = saved;

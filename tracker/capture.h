@@ -10,7 +10,8 @@
  *
  * After each launch the digests are copied away, and when the device has come past that they are judged: a record for
  * each replay and launch. A replay is preserved if its forward is of the same capture; else it is rejected (RS030), as are
- * launches of a graph that was changed by hand, while it was captured or later, or put into another one.
+ * launches of a graph that was changed by hand, while it was captured or later, or put into another one, or in whose capture a
+ * thread was at the bytes of another one's replay.
  *
  * Callers: the shim, any thread. config.capture must be set, devops.capture_of and capture_nodes.
  */

@@ -148,6 +148,7 @@ struct rs_thread *rs_capture_seat_of(struct rs_capture *c, const struct rs_threa
 	if (s)
 		s->inner = rs_thread_create(c->inner);
 	if (!s || !s->inner) {
+		c->foreign = 1; /* nobody follows what it does */
 		free(s);
 		return NULL;
 	}

@@ -64,7 +64,8 @@ struct rs_capture {
 	uint32_t refs;
 	uint8_t ending; /* nothing more is followed */
 	uint8_t ended;
-	uint8_t foreign;  /* nodes were added that no call has made: who knows what they write */
+	/* nodes were added that no call has made, or that nobody could follow: who knows what they write; or threads have met */
+	uint8_t foreign;
 	uint32_t calls;	  /* between before and after */
 	uint32_t looking; /* threads that ask the driver for nodes */
 	uint64_t nodes;	  /* as counted when there were none last; UINT64_MAX: not known */

@@ -17,11 +17,15 @@
  * in order is not vouched for. Memory with operations that were not waited for is left as it is: what would be held there may
  * not be what the program writes next, and so must not come back over it (rs_alloc.vain).
  *
+ * Inside of a capture (engine.outer) nothing waits, for the outer lock is held, and nothing steps aside: launches of a graph in
+ * whose capture somebody would have had to are not vouched for.
+ *
  * Callers: follow.c, access.c, window.c, restore.c under engine.lock, which is released in between where it says so.
  */
 #include <time.h>
 
 #include "tracker/callstate.h"
+#include "tracker/capturing.h"
 
 #define PAUSE_NS 50000l
 #define TRIES	 20000u
@@ -190,12 +194,19 @@ static int must_wait(const struct rs_callstate *c, const struct rs_thread *t)
 	return c->call->everything && needed_is_planned(c->e);
 }
 
-/* It was waited for in vain: nothing that is open now is vouched for. */
+/*
+ * It was waited for in vain: nothing that is open now is vouched for. Nor is anything of a capture: what is not in order there
+ * may be a replay's that has ended, or the program's.
+ */
 static void give_up(struct rs_engine *e)
 {
 	struct rs_segment *s;
 	struct rs_window *w;
 
+	if (e->outer) {
+		e->capture->foreign = 1;
+		return;
+	}
 	for (w = e->replays; w; w = w->next_replay)
 		w->rec->flags |= RS_F_LOST;
 	for (s = e->pending; s; s = s->next)
@@ -636,6 +647,48 @@ static void others_step_aside(struct rs_callstate *c, const struct rs_thread *t)
 			keep_what_is_written(c, w);
 }
 
+/* Is anything of the range state to w, which may look at it again? */
+static int has_seen(const struct rs_window *w, const struct rs_range *r)
+{
+	const struct rs_touch *t = rs_touch_of(w->touches, r->a);
+	uint32_t i;
+
+	for (i = t ? rs_span_at(t, r->off) : 0;
+	     t && i < t->spans.n && t->spans.v[i].off < r->off + r->len; i++)
+		if (t->spans.v[i].cls == RS_CLASS_STATE)
+			return 1;
+	return 0;
+}
+
+/* Is the call at bytes of a replay that it is not in, so that one of both would have to step aside? */
+static int is_in_the_way(const struct rs_callstate *c, const struct rs_thread *t)
+{
+	const struct rs_window *w;
+	uint32_t i;
+
+	for (w = c->e->replays; w; w = w->next_replay) {
+		if (is_in(c->e, t, w))
+			continue;
+		if (c->call->everything)
+			return 1;
+		for (i = 0; i < w->holds.n; i++)
+			if (touches(c, &w->holds.v[i]) && comes_back(&w->holds.v[i]))
+				return 1;
+		for (i = 0; i < c->nranges; i++)
+			if (rs_access_of(c, &c->range[i])->dir & RS_WRITE &&
+			    has_seen(w, &c->range[i]))
+				return 1;
+	}
+	return 0;
+}
+
+static void meet_in_capture(struct rs_callstate *c, struct rs_thread *t)
+{
+	rs_locate(c, t);
+	if (must_wait(c, t) || (c->e->config.mode != RS_MODE_AUDIT && is_in_the_way(c, t)))
+		give_up(c->e);
+}
+
 /* Is anybody else there? */
 static int is_alone(const struct rs_engine *e, const struct rs_thread *t)
 {
@@ -652,8 +705,12 @@ void rs_views_meet(struct rs_callstate *c, struct rs_thread *t)
 	struct rs_engine *e = c->e;
 	unsigned tries = 0;
 
-	if (e->outer || c->call->capturing || is_alone(e, t))
+	if (rs_call_elsewhere(c) || is_alone(e, t))
 		return;
+	if (e->outer) {
+		meet_in_capture(c, t);
+		return;
+	}
 	rs_locate(c, t);
 	while (must_wait(c, t) && tries++ < TRIES) {
 		pause_a_moment(e);
@@ -669,7 +726,8 @@ void rs_view_call(struct rs_callstate *c, struct rs_thread *t)
 {
 	uint32_t i;
 
-	if (!c->e->replays || rs_call_elsewhere(c) || c->e->outer ||
+	/* inside of a capture no call does without the lock, so those from before a replay are known */
+	if ((!c->e->replays && !c->e->outer) || rs_call_elsewhere(c) ||
 	    c->e->config.mode == RS_MODE_AUDIT)
 		return;
 	for (i = 0; i < c->nranges; i++) {

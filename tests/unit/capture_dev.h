@@ -21,7 +21,9 @@ static struct {
 	int fail_after;		/* so many operations until they fail; 0: never */
 	unsigned waits;		/* for events of the capture */
 	int fail_wait, fail_of; /* these, and questions for the capture, fail */
-	enum rs_captures how;	/* RS_CAPTURES_OFF: FOLLOW */
+	void (*meanwhile)(
+		void); /* once, before the next operation is added: what another thread does */
+	enum rs_captures how; /* RS_CAPTURES_OFF: FOLLOW */
 	int learns;
 } cap;
 
@@ -32,6 +34,11 @@ static int in_capture(struct rs_queue q)
 
 static int add_node(struct rs_queue q, struct fake_op op)
 {
+	void (*meanwhile)(void) = cap.meanwhile;
+
+	cap.meanwhile = NULL;
+	if (meanwhile)
+		meanwhile();
 	if (cap.fail_after && !--cap.fail_after) {
 		cap.fail_after = 1;
 		return -EIO;
