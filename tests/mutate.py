@@ -200,6 +200,8 @@ MUTATIONS = [
      "if (h->away && touches(c, h) && ", "if (h->away && "),
     ("views: what was waited for in vain is put back over the program's write", "tracker/views.h",
      "return a->vain && a->vain == call->call;", "return 0;"),
+    ("views: who waits for a remapping is shown what a replay was shown meanwhile", "tracker/views.c",
+     " || rs_remap_meets_closed(c)) && tries", ") && tries"),
     ("views: memory that is gone is kept for who has read it", "tracker/views.c", "if (a->dead || rs_alloc_is_volatile(a))",
      "if (rs_alloc_is_volatile(a))"),
     ("views: what the host may change is put back beside it", "tracker/views.c", "if (a->dead || rs_alloc_is_volatile(a))",

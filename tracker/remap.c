@@ -579,7 +579,7 @@ static int is_opaque(const struct rs_callstate *c)
 	return c->call->everything || c->call->untracked;
 }
 
-static int meets_closed(const struct rs_callstate *c)
+int rs_remap_meets_closed(const struct rs_callstate *c)
 {
 	uint32_t i;
 
@@ -598,7 +598,7 @@ void rs_remap_meet(struct rs_callstate *c, struct rs_thread *t)
 	uint32_t i;
 
 	rs_locate(c, t);
-	while (meets_closed(c)) {
+	while (rs_remap_meets_closed(c)) {
 		pthread_mutex_unlock(&c->e->lock);
 		pause_a_moment();
 		pthread_mutex_lock(&c->e->lock);

@@ -77,6 +77,8 @@ int rs_remap_wait(struct rs_engine *e, uint64_t mask, int force); /* no lock */
 void rs_remap_bind(struct rs_op *op,
 		   struct rs_alloc *a); /* a planned operation is on the allocation */
 void rs_remap_unbind(struct rs_op *op);
+/* Would that wait, with the lock released? */
+int rs_remap_meets_closed(const struct rs_callstate *c);
 void rs_remap_meet(struct rs_callstate *c, struct rs_thread *t);
 void rs_remap_landed(struct rs_engine *e, struct rs_thread *t);	       /* no lock */
 void rs_remap_hosts(struct rs_engine *e, uint64_t ctx);		       /* no lock */

@@ -697,7 +697,7 @@ static int is_alone(const struct rs_engine *e, const struct rs_thread *t)
 	for (w = e->replays; w; w = w->next_replay)
 		if (w->away || !is_in(e, t, w) || e->under_way > t->under_way.n)
 			return 0;
-	return !__atomic_load_n(&planned, __ATOMIC_RELAXED);
+	return !__atomic_load_n(&planned, __ATOMIC_RELAXED) && !e->remapping.closed;
 }
 
 void rs_views_meet(struct rs_callstate *c, struct rs_thread *t)
@@ -712,7 +712,8 @@ void rs_views_meet(struct rs_callstate *c, struct rs_thread *t)
 		return;
 	}
 	rs_locate(c, t);
-	while (must_wait(c, t) && tries++ < TRIES) {
+	/* Nor is anything closed then: rs_remap_meet does not let others in after this. */
+	while ((must_wait(c, t) || rs_remap_meets_closed(c)) && tries++ < TRIES) {
 		pause_a_moment(e);
 		rs_locate(c, t);
 	}

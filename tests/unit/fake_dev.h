@@ -102,6 +102,7 @@ static struct {
 	int fail_frame, fail_remap; /* as fail_alloc; of all calls that make frames and views */
 	int unmaps;		    /* a remap that fails leaves nothing mapped; so many times */
 	uint64_t live_frames, remaps;
+	void (*meanwhile)(void); /* during the next remap, once */
 } fake;
 
 static inline uint32_t fake_random(uint32_t n)
@@ -650,6 +651,12 @@ static int fake_remap(void *o, uint64_t addr, uint64_t bytes, uint64_t home, uin
 	if (!f || !home || f->bytes != bytes || t->bytes != bytes ||
 	    (from && !fake_same(f->fd, ((struct fake_frame *)from)->fd)))
 		abort();
+	if (fake.meanwhile) {
+		void (*meanwhile)(void) = fake.meanwhile;
+
+		fake.meanwhile = NULL;
+		meanwhile();
+	}
 	if (fake.fail_remap < 0 || (fake.fail_remap && !--fake.fail_remap)) {
 		if (!fake.unmaps)
 			return from ? -EIO : -EFAULT;

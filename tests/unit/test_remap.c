@@ -76,10 +76,15 @@ static void forward(const char *name)
 
 #define OVERWRITE() KERNEL(set_all, W_(x, N))
 
-static void begin_replay(const char *name)
+static void begin_replay_of(const char *name, uint32_t *to, uint32_t *from)
 {
 	PUSH(name);
-	KERNEL(three, W_(y, 1), R_(x, N));
+	KERNEL(three, W_(to, 1), R_(from, N));
+}
+
+static void begin_replay(const char *name)
+{
+	begin_replay_of(name, y, x);
 }
 
 static void present_is_back(uint32_t word, const char *what)
@@ -523,6 +528,81 @@ static void other_thread(void)
 	stop();
 }
 
+static uint32_t *t, *seen;
+static pthread_t reader_thread;
+static struct rs_thread *reader, *replayer;
+static struct rs_call reading;
+static _Atomic int reader_goes;
+
+/* A call on t that may reach anything. It is enqueued later. */
+static void *read_t(void *arg)
+{
+	static struct rs_access a;
+
+	a = (struct rs_access){.addr = (uint64_t)t,
+			       .bytes = BYTES,
+			       .dir = RS_READ,
+			       .how = RS_HOW_REACHABLE,
+			       .whole = 1};
+	reading = (struct rs_call){.name = "reader",
+				   .kind = RS_CALL_KERNEL,
+				   .q = RIG_Q(4),
+				   .access = &a,
+				   .naccess = 1};
+	rs_engine_before(eng, reader, &reading);
+	reader_goes = 1;
+	return arg;
+}
+
+/* While x is closed: the reader comes, and waits; then a replay is shown its own bytes of t. */
+static void others_come(void)
+{
+	struct rs_thread *own = thr;
+
+	pthread_create(&reader_thread, NULL, read_t, NULL);
+	usleep(20000);
+	ok(!reader_goes, "who may reach what is being remapped waits");
+	thr = replayer;
+	begin_replay_of("replay:g#0", seen, t);
+	thr = own;
+}
+
+/* Who has waited until memory was open finds the program's bytes, whatever another replay was shown in the meantime. */
+static void shown_meanwhile(void)
+{
+	rig_verify = 0;
+	start(RS_OPTION_UNDO);
+	t = words(N);
+	seen = words(1);
+	reader = rs_thread_create(eng);
+	replayer = rs_thread_create(eng);
+	t[0] = 1, t[N / 2] = 2, t[N - 1] = 3;
+	forward("forward:f");
+	begin_replay_of("forward:g", seen, t);
+	POP();
+	OVERWRITE();
+	KERNEL(set_all, W_(t, N));
+	fake_drain();
+	reader_goes = 0;
+	fake.meanwhile = others_come;
+	begin_replay("replay:f#0");
+	ok(!fake.meanwhile, "x is remapped");
+	pthread_join(reader_thread, NULL);
+	fake_drain();
+	is_u64(seen[0], 321, "another replay is shown its own meanwhile");
+	is_u64(t[0], 9, "who waited until memory was open finds the program's bytes");
+	rs_engine_after(eng, reader, &reading, 1);
+	POP();
+	rs_engine_pop(eng, replayer);
+	fake_drain();
+	is_u64(t[0], 9, "which stay");
+	present_is_back(9, "after both");
+	rs_thread_destroy(reader);
+	rs_thread_destroy(replayer);
+	stop();
+	rig_verify = 1;
+}
+
 int main(void)
 {
 	replays(RS_OPTION_UNDO, 0);
@@ -553,5 +633,6 @@ int main(void)
 	nested();
 	aborted();
 	other_thread();
+	shown_meanwhile();
 	return tap_done();
 }
