@@ -535,6 +535,7 @@ struct rs_engine {
 	uint64_t digest_queues; /* atomic: those with digests that no record has waited for yet */
 	struct rs_window *replays; /* open ones, of all threads; atomic */
 	uint64_t under_way;	   /* of all allocations: views.c */
+	uint32_t all_under_way;	   /* of these, calls that may do anything */
 	uint64_t range_id;
 	uint32_t told_alone;			/* findings of forwards that nobody replayed */
 	struct rs_replay *flight, **flight_end; /* records that wait for their event, in order */

@@ -113,13 +113,14 @@ void rs_view_planned(struct rs_alloc *a)
 
 /* --- waiting ------------------------------------------------------------------------------------ */
 
-/* Of other threads. */
-static uint32_t under_way(const struct rs_alloc *a, const struct rs_thread *t)
+/* Of other threads: calls on it, and calls that may do anything. */
+static uint32_t under_way(const struct rs_engine *e, const struct rs_alloc *a,
+			  const struct rs_thread *t)
 {
-	uint32_t i, n = a->under_way;
+	uint32_t i, n = a->under_way + e->all_under_way;
 
 	for (i = 0; i < t->under_way.n; i++)
-		n -= t->under_way.v[i] == a;
+		n -= t->under_way.v[i] == a || !t->under_way.v[i];
 	return n;
 }
 
@@ -181,6 +182,23 @@ static int needed_is_planned(const struct rs_engine *e)
 	return 0;
 }
 
+/* The same: will it change what is shown where others have calls under way? */
+static int moves_under_way(const struct rs_callstate *c, const struct rs_thread *t)
+{
+	const struct rs_window *w;
+	uint32_t i;
+
+	for (w = c->e->replays; w; w = w->next_replay) {
+		int own = is_in(c->e, t, w);
+
+		for (i = 0; i < w->holds.n; i++)
+			if ((own ? w->holds.v[i].away : is_shown(&w->holds.v[i])) &&
+			    under_way(c->e, w->holds.v[i].alloc, t))
+				return 1;
+	}
+	return 0;
+}
+
 static int must_wait(const struct rs_callstate *c, const struct rs_thread *t)
 {
 	uint32_t i;
@@ -188,10 +206,10 @@ static int must_wait(const struct rs_callstate *c, const struct rs_thread *t)
 	for (i = 0; i < c->nranges; i++) {
 		const struct rs_range *r = &c->range[i];
 
-		if (r->a->planned || (under_way(r->a, t) && changes_views(c, t, r)))
+		if (r->a->planned || (under_way(c->e, r->a, t) && changes_views(c, t, r)))
 			return 1;
 	}
-	return c->call->everything && needed_is_planned(c->e);
+	return c->call->everything && (needed_is_planned(c->e) || moves_under_way(c, t));
 }
 
 /*
@@ -723,26 +741,38 @@ void rs_views_meet(struct rs_callstate *c, struct rs_thread *t)
 		others_step_aside(c, t);
 }
 
+/* a: NULL for anything. 0: no memory. */
+static int is_under_way(struct rs_engine *e, struct rs_thread *t, struct rs_alloc *a)
+{
+	struct rs_alloc **added = RS_PUSH(t->under_way);
+
+	if (!added)
+		return 0;
+	*added = a;
+	e->under_way++;
+	if (a) {
+		a->under_way++;
+		a->refs++;
+	} else {
+		e->all_under_way++;
+	}
+	return 1;
+}
+
 void rs_view_call(struct rs_callstate *c, struct rs_thread *t)
 {
+	int counted;
 	uint32_t i;
 
 	/* inside of a capture no call does without the lock, so those from before a replay are known */
 	if ((!c->e->replays && !c->e->outer) || rs_call_elsewhere(c) ||
 	    c->e->config.mode == RS_MODE_AUDIT)
 		return;
-	for (i = 0; i < c->nranges; i++) {
-		struct rs_alloc **a = RS_PUSH(t->under_way);
-
-		if (!a) {
-			give_up(c->e);
-			return;
-		}
-		*a = c->range[i].a;
-		(*a)->under_way++;
-		(*a)->refs++;
-		c->e->under_way++;
-	}
+	counted = !c->call->everything || is_under_way(c->e, t, NULL);
+	for (i = 0; i < c->nranges && counted; i++)
+		counted = is_under_way(c->e, t, c->range[i].a);
+	if (!counted)
+		give_up(c->e);
 }
 
 void rs_view_made(struct rs_engine *e, struct rs_thread *t)
@@ -751,8 +781,12 @@ void rs_view_made(struct rs_engine *e, struct rs_thread *t)
 	while (t->under_way.n) {
 		struct rs_alloc *a = t->under_way.v[--t->under_way.n];
 
-		a->under_way--;
 		e->under_way--;
+		if (!a) {
+			e->all_under_way--;
+			continue;
+		}
+		a->under_way--;
 		rs_alloc_unref(e, a);
 	}
 	pthread_mutex_unlock(&e->lock);

@@ -563,6 +563,45 @@ static void end_beside(void)
 	scene_ends(&a, &b, 9, 1);
 }
 
+static void *touch_anything(void *arg)
+{
+	struct actor *a = arg;
+
+	act_call(a, a->y, ANYTHING);
+	a->done = 1;
+	return NULL;
+}
+
+/* A replay's call that may do anything brings back what the replay has: not while another thread's read is to be made. */
+static void anything_comes_back(void)
+{
+	struct actor a, b;
+
+	scene(&a, &b);
+	overwrite(&a);
+	begin_replay(&a);
+	describe_only = 1;
+	come(make, &b, touch_anything, &a, 1);
+	end_replay(&a);
+	is_u64(*b.y, 90, "the call finds the program's bytes");
+	scene_ends(&a, &b, 9, 0);
+}
+
+/* A call that may do anything is described, and overwrites the state when another thread's replay has come to it. */
+static void anything_under_way(void)
+{
+	struct actor a, b;
+
+	scene(&a, &b);
+	overwrite(&a);
+	act_push(&a, "replay");
+	describe_only = 1;
+	come(write_anything, &b, make, &a, 1);
+	end_replay(&a);
+	is_u64(*a.y, 30, "the replay sees what it saw");
+	scene_ends(&a, &b, ANYTHING, 1);
+}
+
 /* Nobody is waited for without an end, but then nobody vouches for what comes of it. */
 static void in_vain(void)
 {
@@ -635,6 +674,8 @@ int main(void)
 	under_way(0, 1);
 	under_way(1, 1);
 	under_way(0, 0);
+	anything_comes_back();
+	anything_under_way();
 	end_beside();
 	in_vain();
 	in_vain_under_a_write(0);
