@@ -168,6 +168,7 @@ MUTATIONS = [
      "\t\tkeep_all_seen(c, v, h->alloc, h->off, h->off + h->len);\n", ""),
     ("views: after a step of another thread a replay's writes are none", "tracker/access.c", "(e->pending || e->replays)", "e->pending"),
     ("views: a segment goes while its replay is open", "tracker/window.c", "\t\tif (w->name == name)\n\t\t\treturn;\n", "\t\t;\n"),
+    ("a replay more than was expected writes to state for good", "tracker/access.c", "i = 0; s->spent && i <", "i = 0; 0 && i <"),
     ("views: after a step of another thread state is the replay's own", "tracker/access.c", "!w->seg || w->seg->retired ||", "!w->seg ||"),
     ("views: a replay comes back over what another one is shown", "tracker/views.c",
      "\t\t\tvacate(c, o, h.alloc, h.off, h.len);\n", "\t\t\t;\n"),

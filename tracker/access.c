@@ -358,10 +358,20 @@ static int forward_read_later(const struct rs_window *w, const struct rs_alloc *
 static int forward_touched(const struct rs_window *w, const struct rs_alloc *a, uint64_t off,
 			   uint64_t len)
 {
-	const struct rs_touch *t = rs_touch_of(w->seg->touches, a);
+	const struct rs_segment *s = w->seg;
+	const struct rs_touch *t = rs_touch_of(s->touches, a);
 	uint32_t i = t ? rs_span_at(t, off) : 0;
 
-	return t && i < t->spans.n && t->spans.v[i].off < off + len;
+	if (t && i < t->spans.n && t->spans.v[i].off < off + len)
+		return 1;
+	/* a spent one has given back what it knew of memory, but not its log */
+	for (i = 0; s->spent && i < s->accesses.n; i++) {
+		const struct rs_logged_access *la = &s->accesses.v[i];
+
+		if (la->serial == a->serial && la->off < off + len && off < la->off + la->len)
+			return 1;
+	}
+	return 0;
 }
 
 /*

@@ -406,6 +406,7 @@ static void test_retained(void)
 static void test_spent(void)
 {
 	struct rs_engine_stats stats;
+	uint32_t was, gradient;
 
 	start(RS_MODE_PRESERVE);
 	one_step(0, NULL);
@@ -417,10 +418,16 @@ static void test_spent(void)
 	rs_engine_finish(eng);
 	rs_engine_stats(eng, &stats);
 	is_u64(stats.snapshot_bytes, 0, "nothing is preserved after the last replay");
+	was = state[0][0];
+	gradient = state[1][0];
 	PUSH("replay:a#0");
 	KERNEL(copy, W_(out, 1), R_(state[0], N));
+	KERNEL(bump, RW_(state[0], N));
+	KERNEL(bump, RW_(state[1], N));
 	POP();
 	measure();
+	is_u64(state[0][0], was, "what it writes to state is put back all the same");
+	is_u64(state[1][0], gradient + 1, "but not what its forward has not touched");
 	ok(strstr(rig_read("records.jsonl"), "\"RS083\"") != NULL, "one more is a rejection");
 	rig_stop();
 }
