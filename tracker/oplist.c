@@ -320,6 +320,28 @@ static void fences_refused(struct rs_engine *e, uint64_t mask)
 		r->flags |= r->fenced & mask ? RS_F_INTERNAL : 0u;
 }
 
+static int has_been_at(struct rs_touch *of, const struct rs_op *op)
+{
+	const struct rs_touch *t = rs_touch_of(of, op->alloc);
+	uint32_t i = t ? rs_span_at(t, op->off) : 0;
+
+	return t && i < t->spans.n && t->spans.v[i].off < op->off + op->len;
+}
+
+/* Nobody knows what lies there now, which is not what those have seen who have been there before. */
+static void lose(struct rs_engine *e, const struct rs_op *op)
+{
+	struct rs_segment *s;
+	struct rs_window *w;
+
+	if (op->rec)
+		op->rec->flags |= RS_F_LOST;
+	for (w = e->replays; w; w = w->next_replay)
+		w->rec->flags |= has_been_at(w->touches, op) ? RS_F_LOST : 0u;
+	for (s = e->pending; s; s = s->next)
+		s->flags |= s->open && has_been_at(s->touches, op) ? RS_F_LOST : 0u;
+}
+
 /* Account for one operation and undo in the model what the device did not do. engine.lock is held. */
 static void settle(struct rs_engine *e, struct rs_op *op)
 {
@@ -337,8 +359,7 @@ static void settle(struct rs_engine *e, struct rs_op *op)
 	if (op->failed && op->fence && a)
 		__atomic_fetch_and(&a->fence_ordered, ~RS_QBIT(op->to), __ATOMIC_RELAXED);
 	if (op->failed && shows_or_restores(op)) {
-		if (op->rec)
-			op->rec->flags |= RS_F_LOST;
+		lose(e, op);
 		if (!a->dead)
 			rs_extmap_set(&a->ext, op->off, op->len, rs_version_next(e), 0);
 	} else if (!op->failed && shows_or_restores(op)) {

@@ -288,6 +288,39 @@ static void seen_under_another(void)
 	all_match(2, "seen under another one");
 }
 
+/*
+ * The same, but when it comes back to them, or the other one ends first, the n-th copy fails that puts them there. Nothing but
+ * that tells.
+ */
+static void seen_and_lost(int n, int ends)
+{
+	uint32_t *w;
+	int right;
+
+	rig_verify = 0;
+	w = start_seen();
+	push(two, "replay:b");
+	ON(two, times10, W_(z, N), R_(s, N));
+	fake_drain();
+	fake.fail_copy = n;
+	if (ends)
+		pop(two);
+	ON(one, times10, W_(w, N), R_(s, N));
+	fake.fail_copy = 0;
+	pop(one);
+	if (!ends)
+		pop(two);
+	fake_drain();
+	right = w[0] == 40 && s[0] == 4;
+	ok(right || count(rig_read("records.jsonl"), "RS018") == 2,
+	   "copy %d of what a replay has seen fails: both know it, or all is right (%u, %u)", n,
+	   w[0], s[0]);
+	thr = one;
+	rs_thread_destroy(two);
+	rig_stop();
+	rig_verify = 1;
+}
+
 /* A replay holds the program's bytes, and they are there: what the program writes then is what stays. */
 static void held_and_there(void)
 {
@@ -490,6 +523,10 @@ int main(void)
 		away(1);
 		no_memory();
 		seen_under_another();
+		for (int n = 1; n < 4; n++) {
+			seen_and_lost(n, 0);
+			seen_and_lost(n, 1);
+		}
 		held_and_there();
 		held_and_another_shown();
 		part_comes_back();
