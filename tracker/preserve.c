@@ -278,7 +278,8 @@ static int may_go(struct rs_engine *e, const struct rs_alloc *a, const struct rs
 
 static void free_keep(struct rs_engine *e, struct rs_keep *k)
 {
-	if (k->remapped)
+	/* also where its last exchange was a copy: an earlier one may be mapped still */
+	if (k->framed)
 		rs_remap_keep_gone(e, k);
 	if (k->block) {
 		e->stats.snapshot_bytes -= k->block->bytes;

@@ -155,7 +155,7 @@ static void is_all(const uint32_t *p, unsigned n, uint32_t want, const char *wha
 	wait_for_all();
 	for (unsigned i = 0; i < n; i++)
 		wrong += p[i] != want;
-	ok(!wrong, "%s (%u, not %u)", what, p[0], want);
+	ok(!wrong, "%s (%u, not %u)", what, n ? p[0] : want, want);
 }
 
 static uint64_t operations(void)
