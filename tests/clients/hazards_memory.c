@@ -289,7 +289,7 @@ static int to_peer = -1, from_peer;
 static CUipcMemHandle start_peer(void)
 {
 	static CUipcMemHandle handle;
-	char name[] = "peer", *argv[] = {args[0], name, NULL}, *env[64];
+	char name[] = "peer", *argv[] = {args[0], name, NULL}, **env;
 	posix_spawn_file_actions_t files;
 	int in[2], out[2];
 	unsigned i, n = 0;
@@ -297,11 +297,13 @@ static CUipcMemHandle start_peer(void)
 
 	if (to_peer >= 0)
 		return handle;
-	for (i = 0; environ[i] && n < 63; i++)
+	for (i = 0; environ[i]; i++)
+		;
+	env = calloc(i + 1, sizeof(*env));
+	for (i = 0; env && environ[i]; i++)
 		if (strncmp(environ[i], "LD_PRELOAD=", 11))
 			env[n++] = environ[i];
-	env[n] = NULL;
-	if (pipe(in) || pipe(out))
+	if (!env || pipe(in) || pipe(out))
 		fail("pipe", CUDA_ERROR_OPERATING_SYSTEM);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, in[0], 0);
@@ -309,6 +311,7 @@ static CUipcMemHandle start_peer(void)
 	posix_spawn_file_actions_addclose(&files, in[1]);
 	if (posix_spawn(&pid, "/proc/self/exe", &files, NULL, argv, env))
 		fail("spawn", CUDA_ERROR_OPERATING_SYSTEM);
+	free(env);
 	close(in[0]);
 	close(out[1]);
 	to_peer = in[1];
