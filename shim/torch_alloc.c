@@ -3,9 +3,10 @@
  * What PyTorch's caching allocator gives out and takes back, as it does so.
  *
  * The allocator reports each block to a function of libc10 that hands it to PyTorch's profiler, if that is on. The call goes
- * through the dynamic linker, where a preloaded library comes first: these are that function's two forms (PyTorch 1.10 to
- * 1.13, and since). Each goes on to the one that it stands for, which is found from the caller, for libc10 is loaded out of
- * sight of RTLD_NEXT. Where that fails PyTorch's profiler misses its memory events, which is said.
+ * through the dynamic linker, where a preloaded library comes first: these are that function's two forms (PyTorch 1.13, with
+ * whose libraries its name was compared, and with size_t as in later headers). Each goes on to the one that it stands for,
+ * which is found from the caller, for libc10 is loaded out of sight of RTLD_NEXT. Where that fails PyTorch's profiler misses
+ * its memory events, which is said.
  *
  * Callers: the allocator, any thread, with a lock of its own held; nothing here calls back into it.
  */

@@ -6,7 +6,8 @@
  *
  * An address map of its own, by address since mapped memory may be given out, too. Its values are no objects but births: the
  * engine's clock when the bytes were given out. What is given out again, or goes with the memory below it, is
- * forgotten here by itself, so an allocator that tells less than it should makes answers coarser, never wrong.
+ * forgotten here by itself, so what is taken back need not be told. What is given out must be: else a pointer into it may
+ * count as one into a smaller block that was there before.
  *
  * Callers: the engine, with its lock held; rs_suballoc_of by locate.c and steady.c, also of an engine inside of a capture,
  * whose memory is that of the outer one.
